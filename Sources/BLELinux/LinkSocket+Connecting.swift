@@ -44,15 +44,17 @@ extension LinkSocket {
     /// - Parameters:
     ///   - psm: The LE PSM of the peer's service, 0x0001 to 0x00FF.
     ///   - receiveMTU: The longest packet that the peer may send; it is sent to the peer.
+    ///   - security: The level of security that the link must have before the channel is requested; `nil` for none. See
+    ///     `setSecurity(_:of:)`.
     /// - Returns: A socket whose `isConnecting` is `true` if `finishConnect` has to report the outcome.
     package static func connectingChannel(
         psm: UInt16, from own: BluetoothAddress, type ownType: AddressType, to peer: PeerID, receiveMTU: UInt16,
-        sendTimeout: Duration
+        sendTimeout: Duration, security: SocketSecurity.Level? = nil
     ) throws(SystemCallError) -> LinkSocket {
         try connecting(
             from: socketAddress(own, ownType, channel: 0),
             to: socketAddress(peer.address, peer.type, channel: 0, psm: psm), receiveMTU: receiveMTU,
-            sendTimeout: sendTimeout)
+            sendTimeout: sendTimeout, security: security)
     }
 
     /// Has the kernel send a Security Request to the central of a link to the adapter with the address `own`; does

@@ -75,6 +75,8 @@ actor PairingTrial {
             return nil
         case ("read", 3):
             return Hex.encode(try await link(words[1]).read(try characteristic(words[2])))
+        case ("channel", 3):
+            return try await echo(of: try link(words[1]), words[2])
         case ("subscribe", 3):
             try await subscribe(try link(words[1]), words)
             return "began"
@@ -154,6 +156,17 @@ actor PairingTrial {
         guard unsafe fstat(descriptor, &status) == 0, count > 0 else { return "unreadable" }
         let text = String(decoding: bytes.prefix(count), as: UTF8.self)
         return "\(String(status.st_mode & 0o7777, radix: 8)) \(text.contains("\(bond.peer) ") ? "has" : "lacks") it"
+    }
+
+    /// Returns what comes back over a new channel.
+    private func echo(of link: Peripheral, _ word: String) async throws -> String {
+        guard let psm = UInt16(word) else { throw NotUnderstood() }
+        let channel = try await link.openChannel(psm: psm)
+        try await channel.send([7, 8])
+        var packets = channel.packets.makeAsyncIterator()
+        let packet = try await packets.next()
+        await channel.close()
+        return packet.map { Hex.encode($0) } ?? "none"
     }
 
     private func subscribe(_ link: Peripheral, _ words: [String]) async throws {

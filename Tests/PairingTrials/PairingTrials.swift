@@ -16,6 +16,7 @@ import Glibc
 ///     cancel PEER                cancels the task that pairs
 ///     reply yes|no|PASSKEY       the agent's reply to a question
 ///     read PEER UUID             a value
+///     channel PEER PSM           what a service sends back over a channel
 ///     subscribe PEER UUID        values, in parallel to what follows
 ///     disconnect PEER
 ///     session PEER UUID          a session that reads a value on each of its links, in parallel to what follows

@@ -78,6 +78,9 @@ extension Adapter {
             missingBond: { subject, operation in
                 self.assumeIsolated { $0.missingBondError(of: link, subject, during: operation) }
             },
+            strangerError: { demand, operation in
+                self.assumeIsolated { $0.strangerError(of: link, demand, during: operation) }
+            },
             prepareSignature: { operation, code async throws(BLEError) in
                 try await self.prepareSignature(for: link.peer, during: operation, code)
             },

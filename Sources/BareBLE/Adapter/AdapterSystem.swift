@@ -150,7 +150,7 @@ package struct AdapterSystem: Sendable {
             try LinkSocket.connectingChannel(
                 psm: request.psm, from: own, type: type, to: peer, receiveMTU: request.receiveMTU,
                 // The kernel's own time-out is the later one, so that it is never taken for a refusal.
-                sendTimeout: request.timeout + .seconds(1))
+                sendTimeout: request.timeout + .seconds(1), security: request.security)
         },
         linkHandle: { index, address in
             guard let links = try? Controllers.links(of: index) else { return nil }

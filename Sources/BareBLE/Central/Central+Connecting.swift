@@ -38,9 +38,13 @@ extension Central {
     func connectAlone(_ peer: PeerID, _ options: ConnectOptions) async throws(BLEError) -> Peripheral {
         let deadline = options.timeout.map { loop.now() + $0 }
         _ = try mtu(options, connectingTo: "\(peer)")
+        // A central is served also where the bonds could not be read.
+        if options.security != .none, linkToUse(to: name(of: peer)) != nil {
+            try await adapter.openBonds(in: CallContext("connect", until: deadline))
+        }
         // The kernel has one channel for both roles, and it is that of the accepted link.
         if let inbound = linkToUse(to: name(of: peer)) {
-            if let error = await inbound.securityError(options.security, during: "connect") { throw error }
+            if let error = await inbound.takingError(options.security, during: "connect") { throw error }
             try await inbound.openClientSide(timeout: options.timeout)
             return inbound
         }

@@ -20,15 +20,27 @@ extension Adapter {
 
     /// Opens a channel beside a link; it takes no turn, because the controller initiates no connection for it.
     ///
-    /// If the old link has just ended, the kernel makes a new one, so the channel's link is compared with ours. A
-    /// channel that the peer closes before anything was received is refused: some peers accept each channel first.
+    /// If the old link has just ended, the kernel makes a new one, in clear. So the kernel is asked for the level of the
+    /// bond, which encrypts that link too before the channel is requested. Where a command has encrypted the link, the
+    /// kernel has no key, and would pair for a level. In all cases the channel's link is compared with ours, by what the
+    /// sockets hold: the kernel acts on an event only after this process could read it.
+    ///
+    /// A channel that the peer closes before anything was received is refused: some peers accept each channel first.
     func openChannel(
         _ request: ChannelRequest, on link: LinkIdentity
     ) async throws(BLEError) -> LinkSocket {
+        var request = request
         let peer = link.peer
         let deadline = loop.now() + request.timeout
+        // The end of the link may wait to be read.
+        commandsReadable()
+        reportsReadable()
         guard let info, links.isCurrent(link), let kernelName = kernelName(of: link) else {
             throw BLEError(openingChannel: SystemCallError.notConnected, psm: request.psm, peer: peer, adapter: name)
+        }
+        let isEncryptedByCommand = links.keySize(of: link) != nil
+        if request.isEncrypted, !isEncryptedByCommand, encryptionMeans == .kernel, let record = bondRecord(of: link) {
+            request.security = SocketSecurity.Level(rawValue: record.level.rawValue)
         }
         var socket: LinkSocket
         do throws(SystemCallError) {
@@ -56,11 +68,21 @@ extension Adapter {
                 continue
             }
         }
+        // In this order: what has ended the link before the kernel made another one can be read by now.
         let actual = try? socket.hciHandle()
-        guard links.isCurrent(link), actual == nil || link.handle == nil || actual == link.handle else {
+        let found = try? system.security(socket.descriptor)
+        commandsReadable()
+        reportsReadable()
+        if socket.hasEndedUnused() { throw openingFailure(ECONNRESET, psm: request.psm, on: link) }
+        // The kernel reports no security of a channel that has ended; it was requested at the level all the same.
+        let hasEnded = socket.isHungUp
+        let isMet = request.isMet(by: found) || request.security != nil && hasEnded
+        let isEncrypted = isEncryptedByCommand ? links.keySize(of: link) != nil : isMet
+        guard links.isCurrent(link), actual == nil || link.handle == nil || actual == link.handle,
+            isEncrypted || !request.isEncrypted
+        else {
             throw BLEError(openingChannel: SystemCallError.notConnected, psm: request.psm, peer: peer, adapter: name)
         }
-        if socket.hasEndedUnused() { throw openingFailure(ECONNRESET, psm: request.psm, on: link) }
         return socket
     }
 
@@ -72,5 +94,13 @@ extension Adapter {
             return BLEError(openingChannel: errno, psm: psm, peer: link.peer, adapter: name)
         }
         return BLEError(channelClosedByPeer: errno, psm: psm, peer: link.peer)
+    }
+}
+
+extension ChannelRequest {
+    /// Whether the link of a channel has the security that it must have.
+    fileprivate func isMet(by found: SocketSecurity?) -> Bool {
+        guard let found else { return false }
+        return found.level >= security ?? .medium && found.keySize >= 7
     }
 }

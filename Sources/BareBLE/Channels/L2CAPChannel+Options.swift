@@ -1,3 +1,5 @@
+package import BLELinux
+
 extension L2CAPChannel {
     /// Options of a channel.
     public struct Options: Hashable, Sendable {
@@ -30,11 +32,17 @@ package struct ChannelRequest: Hashable, Sendable {
     package let receiveMTU: UInt16
     /// The longest time for opening the channel.
     package let timeout: Duration
+    /// A Boolean value that indicates whether the link is encrypted: a channel over a link in clear is refused then.
+    package let isEncrypted: Bool
+    /// The level of security that the link must have before the channel is requested; `nil` for none. The adapter sets
+    /// the one of the bond whose key encrypts the link.
+    package var security: SocketSecurity.Level?
 
     /// Creates a request with values that have been checked.
-    package init(psm: UInt16, receiveMTU: UInt16, timeout: Duration) {
+    package init(psm: UInt16, receiveMTU: UInt16, timeout: Duration, isEncrypted: Bool = false) {
         self.psm = psm
         self.receiveMTU = receiveMTU
         self.timeout = timeout
+        self.isEncrypted = isEncrypted
     }
 }

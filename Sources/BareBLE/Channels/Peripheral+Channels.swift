@@ -9,7 +9,8 @@ extension Peripheral {
     ///
     /// A specification defines the PSM, or the device does: in an attribute or in its documentation. Several channels
     /// may be open at once. A channel lives at most as long as its link, and keeps it alive as a reference to the
-    /// peripheral does. If the call throws, no channel is left open on this side.
+    /// peripheral does. If the call throws, no channel is left open on this side. On an encrypted link the channel is
+    /// opened encrypted, at the level of the bond if there is one, or not at all.
     ///
     /// - Throws: `BLEError` with `.notSupported` for a link without a radio, `.refusedByPeer` if the peer does not
     ///   offer the PSM, has no resources, or closes the channel as soon as it is open, `.insufficientSecurity`,
@@ -60,7 +61,9 @@ extension Peripheral {
                 because: "an MTU of \(options.mtu) and a capacity of \(options.capacity) packets were requested",
                 hint: "Request 23 to 65535 bytes, and at least 1 packet.")
         }
-        return ChannelRequest(psm: psm, receiveMTU: mtu, timeout: options.timeout)
+        // A link that has been encrypted ends when it no longer is.
+        let isEncrypted = protection.isSecured || security.isEncrypted
+        return ChannelRequest(psm: psm, receiveMTU: mtu, timeout: options.timeout, isEncrypted: isEncrypted)
     }
 
     private func adopt(

@@ -56,6 +56,9 @@ package struct LinkControls: Sendable {
     /// Returns the error for an operation that needs a bond with the peer where none is used on the link, by the names
     /// of the peer and of the operation. To be called on the loop.
     let missingBond: @Sendable (String, String) -> BLEError
+    /// Returns why the link may not be taken for one to a stranger by a call with this demand, by the name of the
+    /// operation; `nil` if it may. To be called on the loop.
+    let strangerError: @Sendable (ConnectOptions.SecurityDemand, String) -> BLEError?
     /// Makes sure that a write can be signed with the key of the bond, by codes that the closure computes.
     let prepareSignature: @Sendable (String, @escaping BondSigners.Code) async throws(BLEError) -> Void
     /// Signs a write, if that is prepared. To be called on the loop.

@@ -16,8 +16,8 @@ extension Central {
     /// - Throws: `BLEError` with `.invalidArgument` for a link that was adopted before, for a descriptor that is not a
     ///   SEQPACKET socket, and for one that leads to another peer; `.disconnected` if the link has ended meanwhile;
     ///   `.notBonded` for a link to a bonded peer that the kernel does not report as encrypted, as one that was
-    ///   encrypted without CAP_NET_ADMIN, which ends: connect again; the codes of `BondStore` if the bonds cannot be
-    ///   read.
+    ///   encrypted without CAP_NET_ADMIN, which ends: connect again; `.notSupported` for a private address that may be a
+    ///   bonded peer's, without `Configuration.addressHash`; the codes of `BondStore` if the bonds cannot be read.
     public func adopt(
         _ link: DetachedLink, holding options: SubscribeOptions = SubscribeOptions()
     ) async throws(BLEError) -> Peripheral {

@@ -63,7 +63,7 @@ extension Peripheral {
         watchEncryption()
         do throws(BLEError) {
             // Nothing proves who has sent what waits in the socket.
-            if let error = securityError(.asBonded, during: "adopt a link") { throw error }
+            if let error = takingError(.asBonded, during: "adopt a link") { throw error }
             try startReading()
         } catch {
             let controls = controls

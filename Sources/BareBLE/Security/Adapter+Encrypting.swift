@@ -79,7 +79,7 @@ extension Adapter {
 
     /// How links to bonded peers become encrypted: by the kernel, unless it takes no keys from this process; `nil` if
     /// they cannot be.
-    private var encryptionMeans: EncryptionMeans? { coordinator.isManaged ? .kernel : mayCommand ? .command : nil }
+    var encryptionMeans: EncryptionMeans? { coordinator.isManaged ? .kernel : mayCommand ? .command : nil }
 
     /// Gives the kernel the keys of all bonds again: anybody may have emptied its lists unseen. While another peer is
     /// paired they are left as they are, and not waited for.
@@ -311,7 +311,7 @@ extension Adapter {
             if demand == .bonded {
                 throw missingBondError("\(address)", during: "connect")
             }
-            try checkIsStranger(address, demand)
+            try checkIsStranger(address, demand, during: "connect")
             return ConnectTarget(peer: address, address: address, isBonded: false, means: nil, required: nil)
         }
         let means = encryptionMeans
@@ -341,22 +341,41 @@ extension Adapter {
     /// Refuses a private address that may be a bonded peer's, where nothing can tell whose it is: its link would be in
     /// clear.
     private func checkIsStranger(
-        _ address: PeerID, _ demand: ConnectOptions.SecurityDemand
+        _ address: PeerID, _ demand: ConnectOptions.SecurityDemand, during operation: String
     ) throws(BLEError) {
         guard demand != .none, address.kind == .resolvablePrivate,
             bonds.records.contains(where: { $0.resolvingKey != nil })
         else { return }
         if security.addressHash == nil {
             throw BLEError(
-                .notSupported, subject: "\(address)", during: "connect",
+                .notSupported, subject: "\(address)", during: operation,
                 because: "that may be the private address of a bonded device, and this program cannot resolve it",
                 hint: "Set `Configuration.addressHash` to `{ $0.hash }`, with `import BareBLECrypto`.")
         }
         guard scan.isAmbiguous(address) else { return }
         throw BLEError(
-            .notBonded, subject: "\(address)", during: "connect",
+            .notBonded, subject: "\(address)", during: operation,
             because: "several bonded devices have the key of this private address, so that its bond is not known",
             hint: "Forget all but one of those whose `Bond.resolvesPrivateAddresses` is false.")
+    }
+
+    /// Returns why a link that is up may not be taken for one to a stranger, as a connect to its peer's address could
+    /// not be; `nil` if it may, or if there is a bond with the peer.
+    func strangerError(
+        of link: LinkIdentity, _ demand: ConnectOptions.SecurityDemand, during operation: String
+    ) -> BLEError? {
+        guard demand != .none, security.isConfigured, bond(with: link.peer) == nil else { return nil }
+        guard bonds.isOpen else {
+            return BLEError(
+                .notBonded, subject: "\(link.peer)", during: operation, because: "the bonds have not been read",
+                hint: "`Central.bonds()` reads them, or reports why that fails.")
+        }
+        do throws(BLEError) {
+            try checkIsStranger(link.peer, demand, during: operation)
+            return nil
+        } catch {
+            return error
+        }
     }
 
     /// Listens for a bonded peer that may use private addresses, unless it was heard a moment ago.
@@ -464,7 +483,7 @@ extension Adapter {
     func bond(of link: LinkIdentity) -> BondID? { bondRecord(of: link).map { BondID($0) } }
 
     /// The bond whose key encrypts a link if the link is encrypted.
-    private func bondRecord(of link: LinkIdentity) -> BondRecord? {
+    func bondRecord(of link: LinkIdentity) -> BondRecord? {
         if security.centrals.isUnproven(link) { return nil }
         let identity = identity(of: link.peer) ?? link.peer
         // While a new bond is being stored, the kernel has its key already, also for a next link of the same central.

@@ -313,12 +313,14 @@ extension BLEError {
             because: "the bond was forgotten while it was being made", hint: "Pair again.")
     }
 
-    /// No peer is paired for a call that it refuses, because bonds were damaged.
+    /// No peer is paired for a call that it refuses, because bonds were damaged, in this run or an earlier one.
     init(notPairedOnDemandAfter damage: BLEError) {
         self.init(
             .unusableState, subject: damage.subject, during: "pair",
             because: "stored bonds were damaged, and the device may have had one of them",
-            hint: "If it is the right device, call `Peripheral.pair`, or run `blescan pair`.")
+            hint:
+                "If it is the right device, call `Peripheral.pair`, or run `blescan pair`. Once the file that they were "
+                + "moved to is removed, the next run pairs on demand again.")
     }
 
     /// The peer does not accept the key of its bond.
@@ -362,6 +364,19 @@ extension Hex {
 // MARK: - Bonds on the disk
 
 extension BLEError {
+    /// Bonds of an adapter were moved aside, and the files are still among those of the directory; `nil` if none is.
+    init?(bondsMovedAside files: BondFiles, among names: [String], during operation: String) {
+        let moved = names.filter { files.isMovedAside($0) }
+        guard !moved.isEmpty else { return nil }
+        let paths = moved.map { files.path($0) }.joined(separator: ", ")
+        self.init(
+            .unusableState, subject: files.path(files.name), during: operation,
+            because: "bonds were moved aside as damaged or newer, and nobody has decided about them",
+            hint:
+                "Restore them, or pair again what is missing in `blescan bonds`; then remove \(paths), which contains "
+                + "keys.")
+    }
+
     init(_ exposure: StoredFolder.Exposure, bonds path: String, during operation: String) {
         switch exposure {
         case .owner:

@@ -14,9 +14,12 @@ struct BondFiles: Sendable {
         lockPath = "\(directory)/\(address).lock"
     }
 
+    /// The length of a name, which the names of what is moved aside begin with.
+    static let nameLength = 18
+
     /// Returns the adapter whose bonds are in a file of this name; `nil` for other files.
     static func adapter(ofFile name: String) -> BluetoothAddress? {
-        guard name.hasSuffix(".bonds"), name.utf8.count == 18 else { return nil }
+        guard name.hasSuffix(".bonds"), name.utf8.count == nameLength else { return nil }
         var text = ""
         for (index, digit) in name.prefix(12).enumerated() {
             if index > 0, index.isMultiple(of: 2) { text.append(":") }
@@ -29,6 +32,15 @@ struct BondFiles: Sendable {
     var nameOfOtherVersion: String { name + ".other-version" }
     /// Whether a file is one that is written here.
     func isWritten(_ other: String) -> Bool { other == name || other.hasPrefix(nameOfDamaged) }
+
+    /// Whether a file is one with bonds that were moved aside.
+    func isMovedAside(_ other: String) -> Bool {
+        for name in [nameOfDamaged, nameOfOtherVersion] where other.hasPrefix(name) {
+            let rest = other.dropFirst(name.count)
+            if rest.isEmpty || rest.first == "-" && UInt(rest.dropFirst()) != nil { return true }
+        }
+        return false
+    }
 
     /// Returns this name, or with the first number that no file has: what was set aside before stays.
     func unused(_ wanted: String, in folder: borrowing StoredFolder) -> String {

@@ -10,7 +10,9 @@ internal import Glibc
 /// directory that this process cannot write to, bonds are used as they are, and nothing can be stored.
 ///
 /// A damaged file is renamed to `ADDRESS.bonds.damaged`, and one of a newer version to `ADDRESS.bonds.other-version`;
-/// where that exists, a number follows, from 2 on. All of them still contain keys.
+/// where that exists, a number follows, from 2 on. All of them still contain keys. As long as one of them is there, each
+/// run reports it (`SecurityEvent.bondsDamaged(_:)`) and pairs no peer on demand, because the peer may have had one of
+/// its bonds. Removing it ends that.
 public struct BondStore: Sendable {
     private enum Place: Sendable {
         case directory(String)
@@ -116,21 +118,34 @@ package struct StoredBonds: Sendable {
     package let records: [BondRecord]
     /// The reason that the file, or some of its lines, cannot be used; `nil` if all of it can.
     package let damage: BLEError?
+    /// The report of bonds that were moved aside, as long as their files are there; `nil` if there are none.
+    package fileprivate(set) var movedAside: BLEError?
 }
 
 extension BondStore {
     /// Returns the bonds of all adapters without exclusive access, for programs that only show them. What is damaged is
-    /// reported, and stays where it is.
+    /// reported, and stays where it is. An adapter whose file was moved aside has no bonds.
     ///
     /// It blocks for as long as the disk takes.
     ///
     /// - Throws: `BLEError` with `.notPermitted`, `.system`.
     package func all() throws(BLEError) -> [StoredBonds] {
         guard let directory = try directoryToList() else { return [] }
-        let folder = try StoredFolder.ofBonds(directory, during: "list the bonds")
-        return folder.names().compactMap { name in
-            BondFiles.adapter(ofFile: name).map { Self.read(name, of: $0, in: folder, directory) }
+        let operation = "list the bonds"
+        let folder = try StoredFolder.ofBonds(directory, during: operation)
+        let names = folder.names()
+        var found: [StoredBonds] = []
+        for name in Set(names.map { String($0.prefix(BondFiles.nameLength)) }).sorted() {
+            guard let adapter = BondFiles.adapter(ofFile: name) else { continue }
+            let files = BondFiles(directory: directory, adapter: adapter)
+            let movedAside = BLEError(bondsMovedAside: files, among: names, during: operation)
+            guard names.contains(name) || movedAside != nil else { continue }
+            var stored = StoredBonds(adapter: adapter, records: [], damage: nil)
+            if names.contains(name) { stored = Self.read(name, of: adapter, in: folder, directory) }
+            stored.movedAside = movedAside
+            found.append(stored)
         }
+        return found
     }
 
     /// Returns the names of the files with bonds that were moved aside, because they were damaged or are newer.

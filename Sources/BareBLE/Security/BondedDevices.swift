@@ -66,7 +66,8 @@ final class BondedDevices: @unchecked Sendable {
     private var omissions: Set<BondRules.KeyLists.Omission> = []
     private var signers = BondSigners()
     private let acceptedSignatures = AcceptedSignatures()
-    /// Why bonds of this run could not be read, if some could not: peers without a bond may have had one.
+    /// Why bonds could not be read, if some could not, in this run or an earlier one: peers without a bond may have had
+    /// one.
     private(set) var damage: BLEError?
     /// Called after the records have changed.
     private var changeHandler: (@Sendable () -> Void)?
@@ -120,7 +121,7 @@ final class BondedDevices: @unchecked Sendable {
 
     /// Opens the store and reads the bonds, unless that was done.
     ///
-    /// - Returns: Why bonds could not be read, if some were set aside.
+    /// - Returns: Why bonds could not be read, if some were set aside, in this run or an earlier one.
     /// - Throws: `BLEError` with the codes of `BondStore`, `.timedOut` if the disk does not respond, `.cancelled`.
     func open(adapter: BluetoothAddress, in context: CallContext) async throws(BLEError) -> BLEError? {
         guard let bonds = configuration?.bonds, !isOpen else { return nil }
@@ -134,7 +135,7 @@ final class BondedDevices: @unchecked Sendable {
         let contents = try await work(in: context) {
             do throws(BLEError) {
                 let store = try bonds.open(adapter: adapter)
-                let contents = try store.load()
+                let contents = try store.loadFirst()
                 return (.success(contents), Outcome(opened: store, contents: contents))
             } catch {
                 return (.failure(error), Outcome())

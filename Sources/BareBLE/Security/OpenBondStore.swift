@@ -8,7 +8,8 @@ internal import Glibc
 // - A bond counts when it is on the disk: every call that changes one returns after the file was replaced and synced,
 //   and every failure leaves the file as it was.
 // - Only `forget` removes a bond. Only a pairing that was to replace it replaces one, by one that is not weaker.
-// - What others could read or replace is refused. What is damaged is set aside and reported, once.
+// - What others could read or replace is refused. What is damaged is set aside and reported, once; and by the first
+//   reading of each later run, as long as the file that it was moved to is there.
 //
 // Invariants
 // - The file is read before each change and replaced as a whole; the store keeps no key in memory between two calls.
@@ -70,6 +71,22 @@ package final class OpenBondStore: Sendable {
     ///   is a symbolic link; `.diskFull`, `.system`.
     package func load() throws(BLEError) -> Contents {
         try turn.withLock { highest throws(BLEError) in try read(during: "load the bonds", &highest) }
+    }
+
+    /// Returns the bonds, for the first time in a run: what earlier runs have moved aside is damage of this one too.
+    ///
+    /// - Throws: As `load()`.
+    package func loadFirst() throws(BLEError) -> Contents {
+        var contents = try load()
+        guard contents.damage == nil else { return contents }
+        switch place {
+        case .memory: break
+        case .files(let files, _), .unwritable(let files, _):
+            let operation = "load the bonds"
+            let folder = try StoredFolder.ofBonds(files.directory, during: operation)
+            contents.damage = BLEError(bondsMovedAside: files, among: folder.names(), during: operation)
+        }
+        return contents
     }
 
     /// Stores the bond that a pairing has made.

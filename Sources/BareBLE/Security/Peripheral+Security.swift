@@ -6,7 +6,7 @@ internal import BLELinux
 // Invariants
 // - A link that has been encrypted ends when it no longer is, before another packet is delivered.
 // - Pairing on demand happens once on a link for each level that the peer requires. Then calls fail, with the reason.
-//   It does not happen in a run whose bonds were damaged.
+//   It does not happen after bonds were damaged, until the file that they were moved to is removed.
 
 /// The security of a link, as its peripheral follows it.
 final class LinkProtection {
@@ -93,6 +93,12 @@ extension Peripheral {
             .notBonded, subject: name, during: operation,
             because: "there is a bond, and this link is not encrypted with its key", hint: "Connect again.",
             origin: .peer)
+    }
+
+    /// Returns why a link that was not made for this demand may not be taken: as `securityError`, and for a private
+    /// address that may be a bonded peer's. A connect that makes its link has checked the address before.
+    func takingError(_ demand: ConnectOptions.SecurityDemand, during operation: String) -> BLEError? {
+        securityError(demand, during: operation) ?? controls?.strangerError(demand, operation)
     }
 
     /// Follows the encryption of the link from its beginning.

@@ -29,7 +29,8 @@ public struct SecurityConfiguration: Sendable {
     /// It happens once on a link for each level that the peer requires, and never for a peer that is bonded: its calls
     /// fail with `BLEError.Code.insufficientSecurity`, because a better key needs a new pairing. Where the peer or a
     /// user refuses the pairing, the call fails with `.pairingRefused`; after a wrong passkey with `.wrongPasskey`.
-    /// Nor does it happen in a run that has found stored bonds damaged: the peer may have had one of them.
+    /// Nor does it happen after stored bonds were found damaged, because the peer may have had one of them: in that run,
+    /// and in each later one that begins while the file that they were moved to is there.
     public var onDemand: PairingOptions?
     /// The length of the shortest key that is accepted, 7 to 16 bytes.
     public var minimumKeySize = 16

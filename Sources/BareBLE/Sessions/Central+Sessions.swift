@@ -41,7 +41,9 @@ extension Central {
     ///   - onReady: Prepares each link, as in `session(with:_:onReady:reconnect:)`.
     ///   - decide: Called for the pause before the next attempt, as there.
     /// - Throws: `BLEError` with `.disconnected` if the link has ended, `.busy` if the peer has a session,
-    ///   `.invalidArgument` for a link without an address and for one on another central's thread.
+    ///   `.invalidArgument` for a link without an address and for one on another central's thread; `.notBonded` for one
+    ///   without the security that the options demand; `.notSupported` for one to a private address that may be a
+    ///   bonded peer's, without `Configuration.addressHash`.
     public func session(
         adopting link: Peripheral, _ options: Session.Options = Session.Options(),
         onReady: (@Sendable (Peripheral) async throws -> Void)? = nil,
@@ -56,7 +58,7 @@ extension Central {
         guard link.loop === loop else { throw Session.strangeLinkError(link, during: operation) }
         if let error = link.assumeIsolated({ $0.end == nil ? nil : $0.endError(during: operation) }) { throw error }
         let demand = options.connect.security
-        if let error = link.assumeIsolated({ $0.securityError(demand, during: operation) }) { throw error }
+        if let error = link.assumeIsolated({ $0.takingError(demand, during: operation) }) { throw error }
         return try session(
             with: peer, options, Session.Handlers(onReady: onReady, reconnect: decide), beginningWith: link)
     }

@@ -246,8 +246,9 @@ extension Session {
     /// `onReady` prepares it, as each link; one that has ended meanwhile is replaced as the policy says.
     ///
     /// - Throws: `BLEError` with `.disconnected` after the session has ended; `.invalidArgument` if it is not paused,
-    ///   and for a link to another peer; `.notBonded` for a link without the security that the session demands. The
-    ///   link stays the caller's then.
+    ///   and for a link to another peer; `.notBonded` for a link without the security that the session demands;
+    ///   `.notSupported` for one to a private address that may be a bonded peer's, without `Configuration.addressHash`.
+    ///   The link stays the caller's then.
     public func returnLink(_ link: Peripheral) throws(BLEError) {
         let operation = "return the link"
         if machine.isEnding { throw endedError(during: operation) }
@@ -259,7 +260,7 @@ extension Session {
             throw Self.strangeLinkError(link, during: operation)
         }
         let demand = next.demand
-        if let error = link.assumeIsolated({ $0.securityError(demand, during: operation) }) { throw error }
+        if let error = link.assumeIsolated({ $0.takingError(demand, during: operation) }) { throw error }
         note(bondOf: link)
         next.given = link
         start()

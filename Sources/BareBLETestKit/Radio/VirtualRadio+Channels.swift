@@ -30,9 +30,10 @@ final class RadioChannelListeners {
 extension VirtualRadio {
     // MARK: Of programs
 
-    /// Opens a channel from the adapter with this address to a peripheral.
+    /// Opens a channel from the adapter with this address to a peripheral, if the link has the level that is requested:
+    /// this kernel encrypts no link for a channel.
     func openChannel(
-        from own: BluetoothAddress, to peer: BluetoothAddress, _ psm: UInt16
+        from own: BluetoothAddress, to peer: BluetoothAddress, _ psm: UInt16, _ security: SocketSecurity.Level?
     ) -> Result<(descriptor: Int32, isConnecting: Bool), SystemCallError> {
         let index = machine.withLock { machine in machine.adapters.first { $0.address == own && $0.isUp }?.index }
         guard let index,
@@ -43,9 +44,14 @@ extension VirtualRadio {
         guard let peripheral = link.peripheral else {
             return .failure(SystemCallError(call: "connect", errno: ECONNREFUSED))
         }
+        if let security, (management.security(of: name)?.level ?? .low) < security {
+            return .failure(SystemCallError(call: "connect", errno: EACCES))
+        }
         let isHeard = !link.isForgotten && !peripherals.isOutOfRange(peripheral)
         switch peripheral.assumeIsolated({ $0.channelRequested(psm, isHeard: isHeard) }) {
-        case .success(let opening?): return .success(opening)
+        case .success(let opening?):
+            links.connect(opening.descriptor, to: name)
+            return .success(opening)
         case .success(nil): return .failure(SystemCallError(call: "connect", errno: ECONNREFUSED))
         case .failure: return .failure(SystemCallError(call: "socket", errno: EMFILE))
         }

@@ -61,7 +61,7 @@ extension VirtualRadio {
         system.runsBluetoothd = { self.machine.withLock { $0.runsBluetoothd } }
         system.openChannel = { own, _, peer, request throws(SystemCallError) in
             let opening = try self.assumeIsolated {
-                $0.openChannel(from: own, to: peer.address, request.psm)
+                $0.openChannel(from: own, to: peer.address, request.psm, request.security)
             }.get()
             var socket = LinkSocket(adopting: opening.descriptor, isConnecting: opening.isConnecting)
             // A full socket polls like one that is connecting.

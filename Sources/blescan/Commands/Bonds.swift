@@ -15,6 +15,11 @@ struct Bonds: ParsableCommand {
             Those of all adapters, also while another program uses them. No key is
             shown. A line that says `rejected by the peer` is a bond that the peer has
             lost: forget it, and pair again.
+
+            A warning names the files to which damaged bonds were moved. As long as
+            they are there, no command connects to a device without a bond, unless
+            --pair or --no-bond says how, and no program pairs one on demand. Pair
+            what is missing, then remove the files.
             """)
 
     @OptionGroup var bonds: BondOptions
@@ -30,6 +35,7 @@ struct Bonds: ParsableCommand {
         let all = stored.flatMap(\.bonds)
         let look = color.look
         for bond in all { Console.out(json ? bond.json().text : bond.line.painted(look)) }
+        for error in stored.compactMap(\.movedAside) { Console.warn(error.description) }
         let damage = stored.compactMap(\.damage)
         for error in damage.dropLast() { Console.warn(error.description) }
         if let error = damage.last { throw error }

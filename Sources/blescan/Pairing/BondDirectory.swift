@@ -138,6 +138,11 @@ struct BondUse: Sendable {
         "The device may have a bond there. Restore the file, pair again with --pair, or connect without encryption with "
         + "--no-bond."
 
+    /// What to do about bonds that were moved aside.
+    private static let adviceForMovedBonds =
+        "The device may have a bond there: pair again with --pair, or connect without encryption with --no-bond. If no "
+        + "bond is missing in `blescan bonds`, remove the files that `blescan doctor` names."
+
     /// Finds out whether a command uses bonds: to pair, or because there is one with the peer. Nothing else needs the
     /// kernel's management of the adapter, which takes more rights.
     ///
@@ -171,9 +176,9 @@ struct BondUse: Sendable {
 
     /// Finds the bond with an address among those of `adapters` that `selector` selects.
     ///
-    /// - Throws: `BLEError` if the bonds of such an adapter cannot be read, or if some of them are damaged and the
-    ///   device has none of the others, unless it is to be paired: nobody knows then whether it has one, and it would
-    ///   be connected to in clear.
+    /// - Throws: `BLEError` if the bonds of such an adapter cannot be read, or if some of them are damaged or were moved
+    ///   aside, and the device has none of the others, unless it is to be paired: nobody knows then whether it has one,
+    ///   and it would be connected to in clear.
     static func find(
         _ address: BluetoothAddress, in directory: BondDirectory, _ selector: AdapterSelector, isPairing: Bool,
         adapters: [AdapterDescription]
@@ -183,15 +188,16 @@ struct BondUse: Sendable {
         for stored in all where selected.contains(where: { $0.address == stored.adapter }) {
             if let damage = stored.damage, damage.code != .unusableState { throw damage }
         }
-        var finding = Finding(warnings: all.compactMap { $0.damage?.description })
+        var finding = Finding(warnings: all.compactMap { ($0.damage ?? $0.movedAside)?.description })
         let places = all.filter { $0.hasBond(with: address) }
         let used = selected.lazy
             .compactMap { adapter in places.first { $0.adapter == adapter.address } }.first
         if used == nil, !isPairing {
-            let damage = all.first { stored in
-                stored.damage != nil && selected.contains { $0.address == stored.adapter }
-            }?.damage
-            if let damage { throw damage.with(hint: Self.adviceForDamage) }
+            let own = all.filter { stored in selected.contains { $0.address == stored.adapter } }
+            if let damage = own.lazy.compactMap(\.damage).first { throw damage.with(hint: Self.adviceForDamage) }
+            if let moved = own.lazy.compactMap(\.movedAside).first {
+                throw moved.with(hint: Self.adviceForMovedBonds)
+            }
         }
         if used == nil, let other = places.first {
             finding.warnings.append(

@@ -88,7 +88,10 @@ extension Scan {
         guard let directory = try? BondDirectory(bonds) else { return }
         for stored in try directory.stored() where adapter == nil || stored.adapter == adapter {
             if let damage = stored.damage { throw damage }
-            guard stored.hasBond(with: address) else { continue }
+            guard stored.hasBond(with: address) else {
+                if let movedAside = stored.movedAside { throw movedAside }
+                continue
+            }
             let options = ConnectionOptions.words(adapter: self.adapter, bonds: bonds)
             let command = EquivalentCommand.browsing(.init(peer: address.description, options: options))
             throw Failure(

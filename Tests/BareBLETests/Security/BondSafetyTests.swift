@@ -179,6 +179,68 @@ import Testing
         }
     }
 
+    /// It may be a bonded device that has connected. It is served all the same.
+    @Test(.row("S01")) func whereBondsCannotBeReadTheLinkOfACentralIsNotTaken() async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let name = "\(VirtualRadio.address(of: 0))".filter { $0 != ":" } + ".bonds"
+            let isWritten = FileManager.default.createFile(
+                atPath: "\(folder.path)/\(name)", contents: Data(), attributes: [.posixPermissions: 0o644])
+            #expect(isWritten)
+            let radio = VirtualRadio(time: time)
+            let central = SecurityBench.central(radio, try BondStore(directory: folder.path))
+            let local = LocalPeripheral(on: central)
+            try await local.publish(LocalService(0xFFF0, [LocalCharacteristic(0xFFF1, .read, value: .fixed([1]))]))
+            let advertising = try await local.advertise([.localName("Safe")])
+            let phone = await radio.addCentral()
+            try await phone.connect()
+            await time.settle()
+            let peer = try #require(await phone.peer)
+            await #expect(throws: error(.notPermitted)) { _ = try await central.connect(peer) }
+            #expect(await phone.isConnected)
+            let link = try await central.connect(peer, ConnectOptions(security: .none))
+            #expect(await link.isConnected)
+            await phone.disconnect()
+            await advertising.stop()
+            await local.stop()
+        }
+    }
+
+    /// A link in clear that was permitted once is not taken by a call that does not permit it.
+    @Test(.row("S01")) func aLinkToAPrivateAddressThatCannotBeResolvedIsNotTaken() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, isPrivate: true)
+            try await bench.pair()
+            let address = try #require(await bench.radio.rotateAddress(of: bench.device))
+            let central = SecurityBench.central(bench.radio, bench.bonds, change: { $0.addressHash = nil })
+            let link = try await central.connect(address, ConnectOptions(security: .none))
+            await #expect(throws: error(.notSupported)) { _ = try await central.session(adopting: link) }
+            let operation = "adopt a link"
+            #expect(await link.takingError(.none, during: operation) == nil)
+            #expect(await link.takingError(.bonded, during: operation)?.code == .notBonded)
+            let refused = await link.takingError(.asBonded, during: operation)
+            #expect(refused?.code == .notSupported && refused?.operation == operation)
+            #expect(await link.isConnected)
+
+            let detached = try await link.detach()
+            let list = bench.radio.system
+            let handle = list.linkHandle(0, SecurityBench.identity.address) ?? list.linkHandle(0, address.address)
+            #expect(handle != nil)
+            let controls = try #require(
+                await central.adapter.controls(adopting: handle, from: VirtualRadio.address(of: 0), to: address))
+            // As `adopt` does, which needs a socket of the kernel.
+            let peripheral = Peripheral(
+                socket: LinkSocket(adopting: try #require(detached.release())), id: address, name: "\(address)",
+                mtu: 517, loop: bench.radio.loop, configuration: Configuration(), warnings: central.warnings,
+                policy: CachePolicy(ConnectOptions()), controls: controls)
+            await #expect(throws: error(.notSupported)) {
+                try await peripheral.resume(detached.state, holding: SubscribeOptions())
+            }
+            await time.settle()
+            #expect(await bench.device.isConnected == false)
+        }
+    }
+
     @Test(.row("S09")) func aPeerThatClaimsTheIdentityOfAnotherBondLosesItsLink() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time)
@@ -386,6 +448,44 @@ import Testing
             // A person has decided.
             try await link.pair()
             #expect(try await link.read(0xFFF1) == [7])
+            await link.disconnect()
+        }
+    }
+
+    /// An earlier run has moved them there.
+    @Test(arguments: [true, false]) func bondsThatWereMovedAsideKeepLaterRunsFromPairingOnDemand(
+        _ isThere: Bool
+    ) async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let name = "\(VirtualRadio.address(of: 0))".filter { $0 != ":" } + ".bonds"
+            if isThere {
+                let isWritten = FileManager.default.createFile(
+                    atPath: "\(folder.path)/\(name).damaged", contents: Data("no bonds".utf8),
+                    attributes: [.posixPermissions: 0o600])
+                #expect(isWritten)
+            }
+            let bench = try await SecurityBench(
+                time, bonds: try BondStore(directory: folder.path), configure: { $0.onDemand = PairingOptions() })
+            var events = bench.central.securityEvents.makeAsyncIterator()
+            let link = try await bench.central.connect(bench.id)
+            guard isThere else {
+                #expect(try await link.read(0xFFF1) == [7])
+                return await link.disconnect()
+            }
+            guard case .bondsDamaged(let damage)? = try await events.next() else {
+                Issue.record("no such event")
+                return
+            }
+            #expect(damage.code == .unusableState && damage.subject == "\(folder.path)/\(name)")
+            #expect(damage.hint?.contains("\(folder.path)/\(name).damaged") == true)
+            let refused = await #expect(throws: BLEError.self) { _ = try await link.read(0xFFF1) }
+            #expect(refused?.code == .insufficientSecurity)
+            #expect(await bench.device.pairingCount == 0)
+            // A person has decided about this device.
+            try await link.pair()
+            #expect(try await link.read(0xFFF1) == [7])
+            #expect(folder.names.contains(name + ".damaged"), "and about no other one")
             await link.disconnect()
         }
     }

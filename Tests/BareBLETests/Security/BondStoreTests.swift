@@ -321,6 +321,46 @@ import Testing
         #expect(try opened.load().records.map(\.identity) == [first.identity])
     }
 
+    /// The peers of these bonds may be connected to in any later run.
+    @Test(arguments: [".damaged", ".other-version"]) func whatIsMovedAsideIsReportedByEachRunUntilItIsRemoved(
+        ending: String
+    ) throws {
+        let other = Array("BareBLE bonds 2 generation 9\nx\nchecksum 62337766\n".utf8)
+        try write(ending == ".damaged" ? [1, 2, 3] : other)
+        #expect(try open().load().movedTo == path + ending)
+        for _ in 1...2 {
+            let opened = try open()
+            let read = try opened.loadFirst()
+            #expect(read.records.isEmpty && read.movedTo == nil)
+            #expect(read.damage?.code == .unusableState && read.damage?.subject == path)
+            #expect(read.damage?.hint?.contains(path + ending) == true)
+            #expect(try opened.load().damage == nil, "once in a run")
+        }
+        let listed = try store.all()
+        #expect(listed.map(\.adapter) == [Self.adapter] && listed.first?.records.isEmpty == true)
+        #expect(listed.first?.damage == nil && listed.first?.movedAside?.code == .unusableState)
+        // Bonds that are made meanwhile can be used, and are no decision about the others.
+        _ = try open().save(first, isForStorage: true)
+        let read = try open().loadFirst()
+        #expect(read.records.map(\.identity) == [first.identity] && read.damage != nil)
+        #expect(try store.all().map(\.records.count) == [1])
+        #expect(try store.all().first?.movedAside != nil)
+        try FileManager.default.removeItem(atPath: path + ending)
+        #expect(try open().loadFirst().damage == nil)
+        #expect(try store.all().first?.movedAside == nil)
+    }
+
+    @Test func whatIsNotMovedAsideIsNotReported() throws {
+        _ = try open().save(first, isForStorage: true)
+        for ending in [".damaged.7.1.tmp", ".damaged-", ".damaged-x", ".damaged2", ".copy"] {
+            try Data([1]).write(to: URL(filePath: path + ending))
+        }
+        // The one of another adapter.
+        try Data([1]).write(to: URL(filePath: directory + "/00AA01000043.bonds.damaged"))
+        #expect(try open().loadFirst().damage == nil)
+        #expect(try store.all().map { $0.movedAside == nil } == [true, false])
+    }
+
     @Test func aFileOfANewerVersionIsKeptAside() throws {
         let bytes = Array("BareBLE bonds 2 generation 9\nx\nchecksum 62337766\n".utf8)
         try write(bytes)

@@ -642,6 +642,49 @@ import Testing
         }
     }
 
+    /// The link of a central may be the one of a bonded device, in clear: a connect and a session take it as they would
+    /// make one.
+    @Test(.row("S01"), arguments: [true, false]) func aLinkOfAPrivateAddressIsTakenWhereItCanBeResolved(
+        _ resolves: Bool
+    ) async throws {
+        try await PairingBench.run { configuration in
+            if !resolves { configuration.addressHash = nil }
+        } _: { bench in
+            var (bonded, strange) = (VirtualSecurity(), VirtualSecurity())
+            bonded.identity = VirtualIdentity(SecurityBench.identity, key: Array(0x20...0x2F))
+            strange.identity = VirtualIdentity(SecurityBench.identity, key: Array(0x40...0x4F))
+            let address = bench.privateAddress(of: strange, 2)
+            let stranger = await bench.radio.addCentral(as: address)
+            try await bench.reconnect(stranger)
+            // As long as no bond has a key of private addresses.
+            let device = try await bench.central.connect(address)
+            let session = try await bench.central.session(adopting: device)
+            _ = try await session.ready()
+            let released = try await session.releaseLink()
+
+            try await bench.local.allowPairing(.justWorks)
+            let phone = await bench.radio.addCentral(as: bench.privateAddress(of: bonded, 1))
+            try await bench.reconnect(phone)
+            try await bench.pair(phone, bonded)
+            #expect(await bench.paired().map(\.peer) == [SecurityBench.identity])
+            if resolves {
+                try await session.returnLink(released)
+                #expect(try await session.ready() === released)
+                return await session.disconnect()
+            }
+            await #expect(throws: error(.notSupported)) { try await session.returnLink(released) }
+            await session.disconnect()
+            let refused = await #expect(throws: BLEError.self) { _ = try await bench.central.connect(address) }
+            #expect(refused?.code == .notSupported && refused?.operation == "connect")
+            #expect(refused?.hint?.contains("addressHash") == true)
+            await #expect(throws: error(.notSupported)) { _ = try await bench.central.session(adopting: released) }
+            #expect(await stranger.isConnected, "it is served all the same")
+            let clear = try await bench.central.connect(address, ConnectOptions(security: .none))
+            #expect(await clear.isConnected)
+            await clear.disconnect()
+        }
+    }
+
     /// Anybody may make a link with the address of a bonded central, and that itself encrypts its link a moment later.
     @Test func aLinkWithoutTheKeyOfTheBondDoesNotEndASession() async throws {
         try await PairingBench.run { bench in

@@ -1,6 +1,7 @@
 """The program that pairs (Tests/PairingTrials) and its locks (peripherals/lock.py), for the tests of pairing."""
 
 import shutil
+import zlib
 
 from harness import *
 
@@ -169,6 +170,14 @@ def kernel_pairs():
 def stored():
     """The stored bonds' file."""
     return STORE / f"{OWN}.bonds"
+
+
+def stored_keys():
+    """The keys of the stored bonds, whose file is whole."""
+    header, *bonds, checksum = stored().read_text().splitlines()
+    body = "\n".join([header, *bonds]) + "\n"
+    same(checksum, f"checksum {zlib.crc32(body.encode()):08x}", "the last line of the file of bonds")
+    return [field[-32:] for bond in bonds for field in bond.split() if field.startswith("ltk=")]
 
 
 def forget_everything():

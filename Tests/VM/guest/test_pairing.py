@@ -29,6 +29,7 @@ DISCOVERY = {
     "ATT_READ_BY_GROUP_TYPE_REQUEST", "ATT_READ_BY_GROUP_TYPE_RESPONSE", "ATT_READ_BY_TYPE_REQUEST",
     "ATT_READ_BY_TYPE_RESPONSE", "ATT_FIND_INFORMATION_REQUEST", "ATT_FIND_INFORMATION_RESPONSE", "ATT_ERROR_RESPONSE",
 }
+ECHO = 0x80  # the PSM of the lock's channels
 IDENTITY, ASKS = "SMP_IDENTITY_INFORMATION_COMMAND", "SMP_SECURITY_REQUEST_COMMAND"
 
 
@@ -93,6 +94,24 @@ def a_bond_outlives_the_process_and_the_adapter():
         trial.connect()
         same(bytes.fromhex(trial.do(f"read {LOCK} {SEALED}")), b"encrypted", "the value after a replug")
         log.check_encrypted(links=2)
+
+
+@row("S01")
+@test
+def a_channel_to_a_bonded_lock_is_encrypted():
+    """G06: at the level of the bond, which the kernel has already; so there is no packet of the Security Manager."""
+    for io, *words in (NOTHING,), (DISPLAY, "enter", "reply=123456"):
+        forget_everything()
+        tell(io=io)
+        with beginning() as trial:
+            trial.connect()
+            trial.pair(*words)
+            trial.do(f"disconnect {LOCK}")
+            log = LockLog()
+            trial.connect()
+            same(trial.do(f"channel {LOCK} {ECHO}"), "0708", "the packet that comes back")
+            same([event["encrypted"] for event in log.all("opened")], [True], "channels")
+            log.check_encrypted()
 
 
 def try_all_methods(is_secure):
@@ -574,6 +593,66 @@ def a_killed_program_leaves_the_old_bond_or_the_new_one():
     return counts
 
 
+@row("S15")
+@test
+def a_program_killed_while_it_replaces_a_bond_leaves_one_of_the_two():
+    """G16: while its agent is asked, at packets of the pairing, and when the file is another one."""
+    def heard(name):
+        return lambda trial, log, old: log.wait("heard", name=name)
+
+    def asked(trial, log, old):
+        trial.wait_for(lambda lines: "asked enter" in lines, "the question")
+
+    def sent_its_identity(trial, log, old):
+        log.wait("sent", name=IDENTITY)
+
+    def paired(trial, log, old):
+        log.wait("paired")
+
+    def stored_the_new_one(trial, log, old):
+        until(lambda: stored_keys() != [old], "no new key is stored")
+
+    moments = asked, heard(REQUEST), heard(PUBLIC_KEY), heard(CHECK), sent_its_identity, paired, stored_the_new_one
+    results = []
+    for moment in moments:
+        forget_everything()
+        with beginning() as trial:
+            trial.connect()
+            trial.pair()
+            trial.do(f"disconnect {LOCK}")
+            old, = stored_keys()
+            tell(io=DISPLAY if moment is asked else NOTHING)
+            log = LockLog()
+            trial.say(f"connect {LOCK} replacing=always{' enter' if moment is asked else ''}")
+            moment(trial, log, old)
+            trial.child.kill()
+        # As in `forget_everything`: until then the pairing holds pointers into the lists that the next program loads.
+        until(lambda: doing()["links"] == [], "the link of the killed program stays")
+        keys = stored_keys()
+        same(len(keys), 1, "stored keys")
+        is_new = keys != [old]
+        # The others may have gone on until the signal came.
+        if moment in (asked, stored_the_new_one):
+            same(is_new, moment is stored_the_new_one, "whether the key is a new one")
+        log = LockLog()
+        with beginning(keep=True) as trial:
+            same([bond[0] for bond in trial.bonds()], [LOCK], "bonds")
+            same([line.split()[-1] for line in kernel_list("long_term_keys")], keys, "keys of the kernel")
+            same([path.name for path in STORE.iterdir() if path.suffix == ".tmp"], [], "what is left of the writing")
+            succeeded, rest = trial.end(f"connect {LOCK}", trial.say(f"connect {LOCK}"))
+            if succeeded:
+                same(bytes.fromhex(trial.do(f"read {LOCK} {SEALED}")), b"encrypted", "the value")
+                log.check_encrypted()
+            else:
+                # The lock has the new key, and this side the old one.
+                assert rest.startswith("bondRejected: "), f"a connect after the replacement: {rest}"
+                log.check_no_pairing()
+                same(log.names("heard", ATT), [], "what was sent in clear")
+        same(stored_keys(), keys, "stored keys after the connect")
+        results.append(f"{'new' if is_new else 'old'} {'read' if succeeded else 'rejected'}")
+    return results
+
+
 @test
 def a_bond_that_cannot_be_stored_is_undone():
     """G17: on a full disk, and on one that is read-only."""
@@ -723,6 +802,8 @@ def use_without_privilege(is_secure):
         for _ in range(2):
             trial.connect()
             same(bytes.fromhex(trial.do(f"read {LOCK} {SEALED}")), b"encrypted", "the value")
+            # The kernel has no key: for a level it would pair.
+            same(trial.do(f"channel {LOCK} {ECHO}"), "0708", "the packet that comes back over a channel")
             trial.do(f"disconnect {LOCK}")
         log.check_encrypted(links=2)
         same(kernel_keys(), [], "keys of the kernel")

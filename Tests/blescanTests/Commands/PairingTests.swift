@@ -331,6 +331,37 @@ import Testing
         _ = folder
     }
 
+    /// The run that has moved them may have been another program's.
+    @Test func bondsThatWereMovedAsideEndTheCommandUntilTheyAreRemoved() async throws {
+        let (path, folder) = try Self.directory()
+        let moved = path + "/001122334401.bonds.damaged"
+        let stranger = try #require(BluetoothAddress("AA:BB:CC:DD:EE:FF"))
+        try Data("nonsense\n".utf8).write(to: URL(filePath: moved))
+        #expect(unsafe chmod(moved, 0o600) == 0)
+
+        let error = #expect(throws: BLEError.self) { try Self.find(stranger, path, .first, [1]) }
+        #expect(error?.code == .unusableState && error?.hint?.contains("--no-bond") == true)
+        let bonded = try Self.find(RecordedBonds.phone.address, path, .first, [1])
+        #expect(bonded.use?.identity == RecordedBonds.phone && bonded.warnings.count == 1)
+        let pairing = try BondUse.find(
+            stranger, in: BondDirectory(path), .first, isPairing: true, adapters: [Self.adapter(1)])
+        #expect(pairing.use != nil && pairing.warnings.count == 1)
+        #expect(try Self.find(stranger, path, .first, [0]).use == nil)
+        let listed = try await BuiltProgram.run(["bonds", "--bonds", path])
+        #expect(listed.status == 0 && listed.output.contains("\(RecordedBonds.phone)"))
+        #expect(listed.errors.contains(moved))
+
+        // It was the whole file.
+        try FileManager.default.removeItem(atPath: path + "/001122334401.bonds")
+        let lost = #expect(throws: BLEError.self) { try Self.find(RecordedBonds.phone.address, path, .first, [1]) }
+        #expect(lost?.code == .unusableState)
+
+        try FileManager.default.removeItem(atPath: moved)
+        let finding = try Self.find(stranger, path, .first, [1])
+        #expect(finding.use == nil && finding.warnings.isEmpty)
+        _ = folder
+    }
+
     @Test func theAdapterThatHasTheBondIsUsed() throws {
         let (path, folder) = try Self.directory()
         let use = try #require(try Self.find(RecordedBonds.phone.address, path, .first, [0, 1]).use)

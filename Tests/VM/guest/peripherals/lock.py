@@ -2,7 +2,7 @@
 
 The tests change how they pair, and make them act, by `tell NAME JSON` (radio.py): the fields of `Manner`, and the verbs of
 `Lock.obey`. Each keeps a log, a JSON object a line in /run/vm/peers/NAME.log: its links, their encryption, each packet of
-the Attribute and the Security Manager Protocol, what its user saw, and `told` after each line that it was told.
+the Attribute and the Security Manager Protocol, its channels, what its user saw, and `told` after each line that it was told.
 """
 
 import asyncio
@@ -13,12 +13,14 @@ from bumble import hci, smp
 from bumble.att import ATT_PDU
 from bumble.core import AdvertisingData
 from bumble.gatt import Characteristic, Service
+from bumble.l2cap import LeCreditBasedChannelSpec
 from bumble.pairing import PairingConfig, PairingDelegate
 
 from common import FLAGS, PEERS, device, vendor
 
 NAMES = {"Lock": ("D1:00:00:00:00:06", bytes(range(16))), "Latch": ("D1:00:00:00:00:07", bytes(range(32, 48)))}
 ATT, SECURITY = 4, 6  # channels
+ECHO = 0x80  # the PSM of channels that send back what they get
 Can, Allow = Characteristic.Properties, Characteristic
 Distributed = PairingDelegate.KeyDistribution
 
@@ -128,6 +130,7 @@ class Lock:
                 hear(connection, channel, packet)
 
         host.send_l2cap_pdu, channels.on_pdu = sent, heard
+        self.device.create_l2cap_server(LeCreditBasedChannelSpec(psm=ECHO), self.opened)
         await self.advertise()
         return self
 
@@ -180,6 +183,10 @@ class Lock:
         for _ in range(count):
             if self.connection:
                 self.device.request_pairing(self.connection)
+
+    def opened(self, channel):
+        self.note("opened", encrypted=bool(self.connection and self.connection.is_encrypted))
+        channel.sink = channel.write
 
     def disconnected(self, reason):
         self.note("disconnected", reason=int(reason))
