@@ -97,6 +97,7 @@ extension RecoveryPolicy.Reason {
         case .silence(let time): "nothing was heard for \(time.components.seconds) s"
         case .commandTimeouts(let count): "\(count.counted("command")) had no response"
         case .suspectedLink: "the controller has a link that nobody holds"
+        case .scanRefused(let time): "the controller has refused to scan for \(time.components.seconds) s"
         }
     }
 
@@ -110,6 +111,11 @@ extension RecoveryPolicy.Reason {
         case .commandTimeouts(let count):
             [.init(key: "because", value: "commandTimeouts"), .init(key: "commands", value: .integer(count))]
         case .suspectedLink: [.init(key: "because", value: "suspectedLink")]
+        case .scanRefused(let time):
+            [
+                .init(key: "because", value: "scanRefused"),
+                .init(key: "refusedSeconds", value: .integer(Int(time.components.seconds))),
+            ]
         }
     }
 }
