@@ -44,7 +44,11 @@ extension VirtualRadio {
             return .failure(SystemCallError(call: "connect", errno: ECONNREFUSED))
         }
         let isHeard = !link.isForgotten && !peripherals.isOutOfRange(peripheral)
-        switch peripheral.assumeIsolated({ $0.channelRequested(psm, isHeard: isHeard) }) {
+        let isEncrypted = (management.security(of: name)?.level ?? .low) > .low
+        let needsEncryption = peripheral.assumeIsolated { $0.channelNeedsEncryption(psm) }
+        let isRefused = isHeard && needsEncryption && !isEncrypted
+        if isRefused { perform(management.channelRefused(name)) }
+        switch peripheral.assumeIsolated({ $0.channelRequested(psm, isHeard: isHeard && !isRefused) }) {
         case .success(let opening?): return .success(opening)
         case .success(nil): return .failure(SystemCallError(call: "connect", errno: ECONNREFUSED))
         case .failure: return .failure(SystemCallError(call: "socket", errno: EMFILE))
