@@ -1,3 +1,4 @@
+import ArgumentParser
 import BLECore
 import BLELinux
 import BareBLE
@@ -201,6 +202,46 @@ import Testing
                 #expect(choice != .power && failure.status == .noAdapter)
             }
             try await switching.value
+        }
+    }
+
+    /// Tables and lines for users have none: they read standard error.
+    @Test func eventsOfRecoveryHaveALineForUsersAndAnObjectForPrograms() throws {
+        let silence = RecoveryPolicy.Reason.silence(.seconds(90))
+        let lines: [(RecoveryEvent, String)] = [
+            (
+                .exhausted(because: silence, next: .seconds(60)),
+                "hci0: no permitted recovery step has helped: nothing was heard for 90 s; the next run begins in 60 s"
+            ),
+            (
+                .exhausted(because: .scanRefused(.seconds(121)), next: nil),
+                "hci0: no permitted recovery step has helped: the controller has refused to scan for 121 s; "
+                    + "permit more by --recover, or unplug the adapter and plug it in again"
+            ),
+            (
+                .began(.power, because: .commandTimeouts(3)),
+                "hci0: recovery step power begins, because 3 commands had no response"
+            ),
+            (
+                .recovered(by: nil, after: .seconds(31)),
+                "hci0 works again by itself, 31 s after the trouble was noticed"
+            ),
+            (.dropped(2), "hci0: 2 events of recovery dropped"),
+        ]
+        for (event, line) in lines { #expect(event.line("hci0") == line) }
+        let event = RecoveryEvent.exhausted(because: .scanRefused(.seconds(121)), next: nil)
+        var objects = ScanLines(format: .json, scanner: "attic")
+        let line = objects.line(of: event, adapter: "hci0", at: .zero)
+        let bytes = try #require(line)
+        let object = String(decoding: bytes, as: UTF8.self)
+        #expect(
+            object.hasSuffix(
+                #""event":"recoveryExhausted","scanner":"attic","adapter":"hci0","seq":1,"dropped":0,"#
+                    + #""because":"scanRefused","refusedSeconds":121,"nextSeconds":null}"#))
+        for format in [LineFormat.plain, .csv, .theengs] {
+            var others = ScanLines(format: format, scanner: "attic")
+            let other = others.line(of: event, adapter: "hci0", at: .zero)
+            #expect(other == nil)
         }
     }
 
