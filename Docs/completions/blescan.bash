@@ -188,7 +188,7 @@ _blescan_scan() {
     repeating_flags=()
     non_repeating_flags=(--redact --utc --json -j --sensors --passive --long-range --plain --version -h --help)
     repeating_options=(--service --address --company)
-    non_repeating_options=(--for --count -n --each --format --fields --scanner-id --heartbeat --name --min-rssi --keys --adapter -i --bonds --record --color)
+    non_repeating_options=(--for --count -n --each --format --fields --scanner-id --heartbeat --name --min-rssi --keys --recover --adapter -i --bonds --record --color)
     __blescan_offer_flags_options 0
 
     # Offer option value completions
@@ -234,6 +234,10 @@ _blescan_scan() {
         ;;
     '--keys')
         __blescan_add_completions -f
+        return
+        ;;
+    '--recover')
+        __blescan_add_completions -W 'none'$'\n''rescan'$'\n''power'$'\n''usb'
         return
         ;;
     '--adapter'|'-i')

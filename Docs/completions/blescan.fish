@@ -23,7 +23,7 @@ function __blescan_parse_tokens -S
         __blescan_parse_subcommand 0 'version' 'h/help'
         switch $unparsed_tokens[1]
         case 'scan'
-            __blescan_parse_subcommand 0 'for=' 'n/count=' 'each=' 'format=' 'fields=' 'scanner-id=' 'redact' 'utc' 'j/json' 'heartbeat=' 'service=+' 'name=' 'address=+' 'company=+' 'min-rssi=' 'sensors' 'keys=' 'passive' 'long-range' 'i/adapter=' 'bonds=' 'record=' 'plain' 'color=' 'version' 'h/help'
+            __blescan_parse_subcommand 0 'for=' 'n/count=' 'each=' 'format=' 'fields=' 'scanner-id=' 'redact' 'utc' 'j/json' 'heartbeat=' 'service=+' 'name=' 'address=+' 'company=+' 'min-rssi=' 'sensors' 'keys=' 'passive' 'long-range' 'recover=' 'i/adapter=' 'bonds=' 'record=' 'plain' 'color=' 'version' 'h/help'
         case 'explore'
             __blescan_parse_subcommand 1 'no-read' 'service=+' 'flat' 'color=' 'mtu=' 'cache=' 'pair' 'passkey=' 'no-bond' 'i/adapter=' 't/timeout=' 'bonds=' 'record=' 'v/trace' 'j/json' 'version' 'h/help'
         case 'browse'
@@ -150,6 +150,7 @@ complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_option
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" keys' -l 'keys' -d 'Decrypt BTHome, MiBeacon and Victron sensors with the keys in this file: lines of an address and 32 hex digits. Its owner alone may read it.' -rF
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" passive' -l 'passive' -d 'Only listen: request no scan responses.'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" long-range' -l 'long-range' -d 'Listen on the coded PHY too, where the adapter can.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" recover' -l 'recover' -d 'How far recovery may go when the adapter has stopped reporting: none, rescan (begin the scan again), power (also switch the adapter off and on) or usb (also reset the device; needs bareble-recover). Each step is reported. With power and usb the scan waits for an adapter that goes away. (default: rescan, not reported)' -rfka 'none rescan power usb'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" adapter i' -l 'adapter' -s 'i' -d 'Adapter to use: hci0, or its address.' -rfka '(__blescan_custom_completion ---completion scan -- --adapter (count (__blescan_tokens -pc)) (__blescan_tokens -tC))'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" bonds' -l 'bonds' -d 'The directory of the bonds, in place of $XDG_STATE_HOME/bareble/bonds, or /var/lib/bareble/bonds for root.' -rfa '(__blescan_complete_directories)'
 complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" record' -l 'record' -d 'Write all packets to this new btsnoop file, for Wireshark, btmon -r and replay, or as pcap to a FIFO or, with -, to standard output: ` | wireshark -k -i -`. ATT packets are wrapped in synthetic ACL headers.' -rF

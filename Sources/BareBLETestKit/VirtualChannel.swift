@@ -14,6 +14,9 @@ internal import BareBLE
 public enum VirtualChannelReaction: Hashable, Sendable {
     /// It accepts each channel; `VirtualPeripheral.nextChannel(within:)` returns it.
     case accept
+    /// It accepts each channel on an encrypted link, and refuses it on any other for lack of security. The kernel then
+    /// pairs by itself where it can, and does not report the refusal.
+    case acceptEncrypted
     /// It accepts each channel and closes it at once, as a device does that has no use for it.
     case close
     /// It does not respond.
@@ -152,6 +155,9 @@ final class VirtualChannels {
     /// Sets what becomes of channels to a PSM; `nil` to refuse them.
     func react(to psm: UInt16, _ reaction: VirtualChannelReaction?) { reactions[psm] = reaction }
 
+    /// Whether channels to a PSM need an encrypted link.
+    func needsEncryption(_ psm: UInt16) -> Bool { reactions[psm] == .acceptEncrypted }
+
     /// A program requests a channel; returns its end, and whether it waits for the device; `nil` if it is refused.
     ///
     /// - Parameter isHeard: Whether the device receives the request.
@@ -166,7 +172,7 @@ final class VirtualChannels {
             let (channel, other) = try VirtualChannel.open(psm: psm, on: loop)
             channel.assumeIsolated { $0.close() }
             return (descriptor: other, isConnecting: false)
-        case .accept?:
+        case .accept?, .acceptEncrypted?:
             let (channel, other) = try VirtualChannel.open(psm: psm, on: loop)
             add(channel)
             accepted.append(channel)

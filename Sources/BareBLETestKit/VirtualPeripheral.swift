@@ -240,6 +240,9 @@ public actor VirtualPeripheral {
         await channels.next(until: loop.now() + timeout)
     }
 
+    /// Returns a Boolean value that indicates whether channels to a PSM need an encrypted link.
+    func channelNeedsEncryption(_ psm: UInt16) -> Bool { channels.needsEncryption(psm) }
+
     /// A central opens a channel. Returns its end, and whether it waits for the device; `nil` if the device refuses it.
     ///
     /// - Parameter isHeard: Whether the device receives the request.

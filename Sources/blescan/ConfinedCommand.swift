@@ -82,6 +82,10 @@ extension ConfinedCommand {
 extension Scan: ConfinedCommand {
     var radio: AdapterSelector? { adapter?.selector ?? .first }
     var namesFiles: Bool { recording.namesFile || keys.file != nil }
+    /// A step of recovery may switch the adapter off and on, at any time.
+    var keptForRadio: [Privileges.Capability] {
+        recover?.endsLinks == true ? [.netRaw, .netAdmin] : [.netRaw]
+    }
 }
 
 /// A command that connects to the peer in its arguments.

@@ -76,6 +76,85 @@ import Testing
         }
     }
 
+    @Test func s12ARefusedChannelPairsAndIsRequestedOnceMore() async throws {
+        let folder = try Folder()
+        try await Bench.run(Self.settings(folder)) { bench in
+            let device = await bench.radio.add(Self.lock())
+            await device.setReaction(toChannels: 0x80, .acceptEncrypted)
+            let (manager, recorder, peripheral, value) = try await connect(bench)
+            peripheral.openL2CAPChannel(0x80)
+            try await recorder.wait(for: "didOpen 128 nil")
+            #expect(await device.pairingCount == 1)
+            let far = try #require(await device.nextChannel())
+            #expect(far.psm == 0x80)
+            // The next ones find an encrypted link.
+            peripheral.openL2CAPChannel(0x80)
+            try await recorder.wait(for: "didOpen 128 nil", count: 2)
+            peripheral.readValue(for: value)
+            try await recorder.wait(for: "didUpdateValueFor FFF1 [7]")
+            #expect(await device.pairingCount == 1)
+            #expect(recorder.errors.isEmpty)
+            _ = manager
+        }
+    }
+
+    /// Both share one pairing, whichever is refused first.
+    @Test func s12AChannelAndAReadShareOnePairing() async throws {
+        let folder = try Folder()
+        try await Bench.run(Self.settings(folder)) { bench in
+            let device = await bench.radio.add(Self.lock())
+            await device.setReaction(toChannels: 0x80, .acceptEncrypted)
+            let (manager, recorder, peripheral, value) = try await connect(bench)
+            peripheral.openL2CAPChannel(0x80)
+            peripheral.readValue(for: value)
+            try await recorder.wait(for: "didOpen 128 nil")
+            try await recorder.wait(for: "didUpdateValueFor FFF1 [7]")
+            #expect(await device.pairingCount == 1)
+            _ = manager
+        }
+    }
+
+    /// The kernel does not report the refusal.
+    @Test func s12ARefusedChannelIsReportedWithoutConfiguration() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(Self.lock())
+            await device.setReaction(toChannels: 0x80, .acceptEncrypted)
+            let (manager, recorder, peripheral, _) = try await connect(bench)
+            peripheral.openL2CAPChannel(0x80)
+            try await recorder.wait(for: "didOpen 0 CB 6")
+            #expect(await device.pairingCount == 0)
+            #expect(peripheral.state == .connected)
+            _ = manager
+        }
+    }
+
+    /// A device that refuses to pair is not asked again, and the error is that of the channel.
+    @Test func s12AChannelWhosePairingFailsIsRefused() async throws {
+        let folder = try Folder()
+        let asked = Lock(0)
+        let settings = Self.settings(folder) { pairing in
+            pairing.enter = { _ in
+                asked.withLock { $0 += 1 }
+                return nil
+            }
+        }
+        try await Bench.run(settings) { bench in
+            let security = VirtualSecurity(capability: .displayOnly, passkey: 12_345)
+            let device = await bench.radio.add(Self.lock(security, .authenticated))
+            await device.setReaction(toChannels: 0x80, .acceptEncrypted)
+            let (manager, recorder, peripheral, _) = try await connect(bench)
+            for count in 1...2 {
+                peripheral.openL2CAPChannel(0x80)
+                try await recorder.wait(for: "didOpen 0 ATT 5", count: count)
+            }
+            #expect(asked.withLock { $0 } == 1)
+            #expect(await device.pairingCount == 0)
+            let text = try #require(recorder.errors.last).localizedDescription
+            #expect(text.contains("Pairing failed"), "\(text)")
+            _ = manager
+        }
+    }
+
     /// For its first use with bonds, the adapter is switched off and on.
     @Test func s1AnAdapterWithBondsIsReportedWhenItCanBeUsed() async throws {
         let folder = try Folder()

@@ -9,6 +9,7 @@
 // | event masks | rescan without effect | 15 s |
 // | power | event masks without effect, or 3 commands without a response in 30 s | 10 s |
 // | power | a link that only the controller has | at once: the controller has no links after it |
+// | power | a scan that was refused for 2 minutes, without a link | 10 s |
 // | radio switch | power refused, because the radio is blocked | 5 s |
 // | USB port | power without effect | 10 s |
 // | driver | USB port without effect, or none there | 10 s |
@@ -20,10 +21,12 @@
 // - Links are ended for silence after 120 s at the earliest, also where 30 s were unusual.
 // - A step that was refused because of links or of other programs is no run, and is followed by no harsher one but by
 //   a pause of 5 minutes. An adapter that has gone ends the trouble.
-// - Silence ends with a report that has data, and missing responses end with a response. What comes while a step is
-//   being taken proves nothing. A link that only the controller has ends with the first step that ends links, and when
-//   the peer turns out to have none. No step is taken for it but with a sign of it, also after a pause.
-// - An adapter that is silent, or does not respond, is worse than one with such a link, whose steps then give way.
+// - Silence ends with a report that has data, missing responses end with a response, and a refusal to scan ends with a
+//   scan that is accepted, or that runs when a step is done. What else comes while a step is being taken proves nothing.
+//   A link that only the controller has ends with the first step that ends links, and when the peer turns out to have
+//   none. No step is taken for it but with a sign of it, also after a pause.
+// - An adapter that is silent, or does not respond, is worse than one with such a link, whose steps then give way. One
+//   that refuses to scan cannot be judged by what it hears: the steps for its silence give way to those for that.
 // - A run is what is done from `power` on, until something helps or nothing is left. After the first run in a row there
 //   is a pause of 1 minute, after the second of 5 and after each further one of 30, and there are 4 runs in an hour at
 //   most. An hour without a run begins a new row.
@@ -81,6 +84,11 @@ package struct RecoveryLadder: ~Copyable {
         /// Whether a response ends it.
         var isUnresponsiveness: Bool {
             if case .commandTimeouts = reason { true } else { false }
+        }
+
+        /// Whether a scan that is accepted ends it.
+        var isRefusal: Bool {
+            if case .scanRefused = reason { true } else { false }
         }
 
         /// Whose link only the controller has; `nil` where that is not the trouble.
@@ -177,6 +185,25 @@ extension RecoveryLadder {
         return recovered(at: now)
     }
 
+    /// The controller has refused for so long to begin a scan, and no link is up that would explain it.
+    package mutating func scanRefused(for time: Duration, at now: BootInstant) -> [Action] {
+        guard policy.permits(.rescan) else { return [] }
+        switch state {
+        case .healthy: break
+        case .performing, .finishing: return []
+        case .judging(_, let trouble, _), .exhausted(let trouble, _):
+            if trouble.isUnresponsiveness || trouble.isRefusal { return [] }
+        }
+        let began = trouble?.silence == nil ? now : trouble?.began ?? now
+        return take(.power, for: Trouble(reason: .scanRefused(time), began: began), at: now)
+    }
+
+    /// The controller has accepted a scan.
+    package mutating func scanAccepted(at now: BootInstant) -> [Action] {
+        guard let trouble, trouble.isRefusal else { return [] }
+        return recovered(at: now)
+    }
+
     /// A command had no response.
     package mutating func commandTimedOut(at now: BootInstant) -> [Action] {
         timeouts.removeAll { now - $0 > Self.timeoutWindow }
@@ -207,7 +234,7 @@ extension RecoveryLadder {
 
     /// Nobody wants to hear any more.
     package mutating func scanEnded() {
-        guard trouble?.silence != nil else { return }
+        guard let trouble, trouble.silence != nil || trouble.isRefusal else { return }
         giveUp()
     }
 
@@ -249,19 +276,27 @@ extension RecoveryLadder {
                 treated = (treated + [peer]).suffix(Self.treatedLimit)
                 return recovered(at: now)
             }
-            return trouble.silence == nil ? [.probe] : []
+            return trouble.isUnresponsiveness ? [.probe] : []
         }
     }
 
     /// Called when time has passed.
     ///
-    /// - Parameter isListening: Whether a step can be judged: the radio listens, and does not make way for a connect.
-    ///   True as well while the adapter is off, because nothing but the next step changes that.
-    package mutating func timePassed(_ now: BootInstant, isListening: Bool) -> [Action] {
+    /// - Parameters:
+    ///   - isListening: Whether a step can be judged: the radio listens, and does not make way for a connect. True as
+    ///     well while the adapter is off, because nothing but the next step changes that.
+    ///   - makesWay: Whether the scan makes way for a connect, so that it is neither refused nor accepted.
+    package mutating func timePassed(
+        _ now: BootInstant, isListening: Bool, makesWay: Bool = false
+    ) -> [Action] {
         guard let deadline = nextDeadline, deadline <= now else { return [] }
         switch state {
         case .healthy, .performing, .finishing: return []
         case .judging(let step, let trouble, _):
+            if trouble.isRefusal, makesWay {
+                state = .judging(step, trouble, until: now + Self.timeLimit(after: step))
+                return []
+            }
             if let silence = trouble.silence {
                 if !isListening {
                     state = .judging(step, trouble, until: now + Self.timeLimit(after: step))

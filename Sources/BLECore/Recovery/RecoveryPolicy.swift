@@ -56,6 +56,8 @@ extension RecoveryPolicy {
         /// The controller has a link to the peer that neither the kernel nor any program has: the peer is silent until
         /// it ends that link itself, or the adapter is switched off.
         case suspectedLink(PeerID)
+        /// The controller has refused each attempt to begin a scan for so long, and no link is up that would explain it.
+        case scanRefused(Duration)
     }
 }
 

@@ -18,7 +18,9 @@
 //   use the legacy set on controllers that list the extended one. If another program's command of the legacy set was
 //   accepted, that is the set. If nothing was seen and the controller refuses everything, the other set has its turn
 //   from the seventh attempt on.
-// - A busy controller is tried again as soon as a link has ended.
+// - A busy controller is tried again as soon as a link has ended. One that has refused each attempt for 2 minutes may be
+//   stuck: that is reported with each further refusal, and then it is tried at the longest pause alone, also by a new
+//   plan or after a connect, until it accepts a scan or was switched off (row H14).
 // - Whatever fails is retried after a pause that doubles up to 30 s, and starts small again after a healthy minute.
 //   Two programs that take the scan from each other therefore do so ever more rarely.
 // - The kernel turns scanning off around each of its own connects, and nothing turns it on again: another program's
@@ -51,6 +53,9 @@ package struct ScanSession: ~Copyable {
         case unable(HCICommandFailure, retry: Duration)
         /// Another program or the kernel holds the scanner; the next attempt follows after `retry`.
         case scanBusy(retry: Duration)
+        /// The controller has refused each attempt for so long, as Command Disallowed. Each further refusal reports it
+        /// again; `isNews` is true for the first one.
+        case refused(for: Duration, isNews: Bool)
         /// The pause that was requested has begun: the radio does not scan for us.
         case paused
         /// The stop that was requested is done: the radio no longer scans for us.
@@ -107,6 +112,7 @@ package struct ScanSession: ~Copyable {
     private var goal = Goal.none
     private var pausing = Pausing.no
     private var attempts = 0
+    private var refusal: Refusal?
     private var stalls = 0
     /// Since when no data came, or the scan runs, while another program disturbs it; `nil` while none does.
     private var quietSince: BootInstant?
@@ -114,6 +120,12 @@ package struct ScanSession: ~Copyable {
     private var rate = ReportRate()
     /// The set of commands that other programs and the kernel use, as far as that was seen since the power-up.
     private var foreignSet: CommandSet?
+
+    /// The controller refuses to begin a scan, as Command Disallowed.
+    private struct Refusal {
+        let since: BootInstant
+        var isReported = false
+    }
 
     private enum CommandSet {
         case legacy
@@ -192,6 +204,7 @@ extension ScanSession {
     package mutating func stop(at now: BootInstant) -> [Action] {
         goal = .ended
         quietSince = nil
+        refusal = nil
         return proceed(at: now)
     }
 
@@ -308,6 +321,7 @@ extension ScanSession {
         controller = claimed
         foreignSet = nil
         quietSince = nil
+        refusal = nil
         return acknowledge()
     }
 
@@ -376,6 +390,7 @@ extension ScanSession {
         }
         guard target != nil else { return disable() }
         if failure != nil, !wasDisturbed { return retry(nil, at: now) }
+        refusal = nil
         if wasDisturbed {
             quietSince = quietSince ?? now
             state = .waiting(until: now + nextPause(), isBusy: false)
@@ -449,11 +464,24 @@ extension ScanSession {
 
     /// Waits before the next attempt; without a failure another program holds the scanner.
     private mutating func retry(_ failure: HCICommandFailure?, at now: BootInstant) -> [Action] {
-        let pause = nextPause()
         quietSince = nil
-        state = .waiting(until: now + pause, isBusy: failure == nil)
-        guard let failure else { return [.notify(.scanBusy(retry: pause))] }
+        guard let failure else { return retryRefused(at: now) }
+        refusal = nil
+        let pause = nextPause()
+        state = .waiting(until: now + pause, isBusy: false)
         return [.notify(.unable(failure, retry: pause))]
+    }
+
+    private mutating func retryRefused(at now: BootInstant) -> [Action] {
+        var refusal = self.refusal ?? Refusal(since: now)
+        let time = now - refusal.since
+        let isNews = time >= Self.refusalLimit && !refusal.isReported
+        if isNews { refusal.isReported = true }
+        self.refusal = refusal
+        let pause = nextPause()
+        state = .waiting(until: now + pause, isBusy: true)
+        let busy = Action.notify(.scanBusy(retry: pause))
+        return refusal.isReported ? [busy, .notify(.refused(for: time, isNews: isNews))] : [busy]
     }
 
     /// Acknowledges what was requested while the radio was not free.
@@ -476,6 +504,7 @@ extension ScanSession {
     private mutating func nextPause() -> Duration {
         let pause = Self.firstPause * (1 << min(attempts, 6))
         attempts += 1
+        if let refusal, refusal.isReported { return Self.longestPause }
         return min(pause, Self.longestPause)
     }
 
@@ -488,6 +517,8 @@ extension ScanSession {
     package static let healthy: Duration = .seconds(60)
     /// The first pause before a retry.
     package static let firstPause: Duration = .milliseconds(500)
+    /// The time of refusals after which the controller is no longer taken for busy alone.
+    package static let refusalLimit: Duration = .seconds(120)
     /// The longest pause before a retry.
     package static let longestPause: Duration = .seconds(30)
 }

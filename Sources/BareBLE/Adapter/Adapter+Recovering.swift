@@ -37,6 +37,29 @@ extension Adapter {
         if !actions.isEmpty { armTimer() }
     }
 
+    /// The controller has refused for so long to begin a scan.
+    ///
+    /// Some do that beside every link, whoever holds it: no step is taken for them.
+    func scanRefused(for time: Duration, isNews: Bool) {
+        let hasLinks = links.hasLinks || info.flatMap { system.linkHandles($0.index) }?.isEmpty == false
+        // After a step it is still the same refusal.
+        let isKnown = if case .scanRefused = recovery.reason { true } else { false }
+        if isNews, !isKnown {
+            let remedy =
+                hasLinks
+                ? "it may not scan while a link is up: end the links, or use another adapter"
+                : "end other programs that scan or connect; `sudo blescan doctor -i \(name) --fix cycle` switches it off and on"
+            logger.warning(
+                "the controller refuses to begin a scan",
+                metadata: [
+                    "adapter": "\(name)", "seconds": "\(time.components.seconds)",
+                    "again in": "\(ScanSession.longestPause.components.seconds) s",
+                    "remedy": "\(remedy)",
+                ])
+        }
+        if !hasLinks { perform(recovery.scanRefused(for: time, at: loop.now())) }
+    }
+
     private struct StepEnd: Sendable {
         var reason: RecoveryFailure?
     }
@@ -45,6 +68,8 @@ extension Adapter {
         // What the step has done to it is no loss by others, as long as the step is not finished.
         checkPresence()
         perform(recovery.stepFinished(failure, at: loop.now()))
+        // A scan that was accepted during the step is not accepted again.
+        if scan.isScanning { perform(recovery.scanAccepted(at: loop.now())) }
         if presence == .up { recovery.adapterIsUp() }
         restorePower()
         logWarnings()
@@ -125,7 +150,10 @@ extension Adapter {
         guard let handles = system.linkHandles(index) else { throw .failed("the links that are up cannot be seen") }
         let others = handles.filter { links.peer(of: $0) == nil }
         if !others.isEmpty { throw .linksOfOthers(others.count) }
-        if case .suspectedLink = recovery.reason, links.hasLinks { throw .linksInUse(links.linkCount) }
+        switch recovery.reason {
+        case .suspectedLink, .scanRefused: if links.hasLinks { throw .linksInUse(links.linkCount) }
+        case .silence, .commandTimeouts, nil: break
+        }
     }
 
     /// Switches the adapter off by `HCIDEVDOWN`, not by Set Powered of the management interface: that one fails where
@@ -213,10 +241,16 @@ extension Adapter {
             if recovery.policy.permits(.driver), !reason.isSuspicion {
                 metadata["remedy"] = "unplug it, or switch the power of its port or of the machine off and on"
             }
-            // Silence may be that of the air.
-            let isCertain = if case .commandTimeouts = reason { true } else { recovery.policy.permits(.power) }
+            let level: Logger.Level =
+                switch reason {
+                case .commandTimeouts: .warning
+                // Silence may be that of the air.
+                case .silence, .suspectedLink: recovery.policy.permits(.power) ? .warning : .info
+                // That it refuses was logged.
+                case .scanRefused: recovery.policy.permits(.power) ? .warning : .debug
+                }
             logger.log(
-                level: isCertain ? .warning : .info,
+                level: level,
                 "\(reason.persistence), and no permitted step has helped", metadata: metadata)
             if case .silence = reason, !scan.hasHeard { log.reportSilence(of: subject) }
             recovery.events.report(.exhausted(because: reason, next: next))
@@ -230,6 +264,7 @@ extension RecoveryPolicy.Reason {
         case .silence(let time): "nothing was heard for \(time.components.seconds) s"
         case .commandTimeouts(let count): "\(count) commands had no response"
         case .suspectedLink(let peer): "the controller has a link to \(peer) that nobody holds"
+        case .scanRefused(let time): "the controller has refused to scan for \(time.components.seconds) s"
         }
     }
 
@@ -243,6 +278,7 @@ extension RecoveryPolicy.Reason {
         case .silence: "the adapter does not work, or nothing is on air"
         case .commandTimeouts: "the adapter does not work"
         case .suspectedLink: "a link may be up that nobody holds"
+        case .scanRefused: "the adapter does not scan"
         }
     }
 }

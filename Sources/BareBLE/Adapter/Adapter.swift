@@ -177,7 +177,7 @@ extension Adapter {
         instancesTimePassed()
         // An adapter that a step has left off does not listen before the next run: nothing makes way then.
         let isListening = presence != .up || scan.isListening && !initiator.isBusy
-        perform(recovery.timePassed(now, isListening: isListening))
+        perform(recovery.timePassed(now, isListening: isListening, makesWay: initiator.isBusy))
         if recovery.takePowerUpDeadline(now) { restorePower() }
     }
 }
@@ -207,10 +207,14 @@ extension Adapter {
             case .fail(let waiter, let failure): wake(waiter, .failed(error(failure)))
             case .log(let event):
                 logger.debug("scan", metadata: ["adapter": "\(name)", "event": "\(event)"])
-                if case .stalled(_, let time) = event {
+                switch event {
+                case .stalled(_, let time):
                     perform(recovery.silent(for: time, at: loop.now()))
                     // No step follows that could end it.
                     if !recovery.policy.permits(.rescan), !scan.hasHeard { log.reportSilence(of: name) }
+                case .refused(let time, let isNews): scanRefused(for: time, isNews: isNews)
+                case .started: perform(recovery.scanAccepted(at: loop.now()))
+                case .disturbed, .unable, .scanBusy, .paused, .ended: break
                 }
                 logWarnings()
             }

@@ -58,6 +58,15 @@ final class RecoveryCoordinator: @unchecked Sendable {
         note(ladder.linkNotSuspected(to: peer, at: now))
     }
 
+    func scanRefused(for time: Duration, at now: BootInstant) -> [RecoveryLadder.Action] {
+        note(ladder.scanRefused(for: time, at: now))
+    }
+
+    func scanAccepted(at now: BootInstant) -> [RecoveryLadder.Action] {
+        guard ladder.isInTrouble else { return [] }
+        return note(ladder.scanAccepted(at: now))
+    }
+
     func commandTimedOut(at now: BootInstant) -> [RecoveryLadder.Action] { note(ladder.commandTimedOut(at: now)) }
 
     func responded(at now: BootInstant) -> [RecoveryLadder.Action] { note(ladder.responded(at: now)) }
@@ -114,8 +123,8 @@ final class RecoveryCoordinator: @unchecked Sendable {
         return actions
     }
 
-    func timePassed(_ now: BootInstant, isListening: Bool) -> [RecoveryLadder.Action] {
-        note(ladder.timePassed(now, isListening: isListening))
+    func timePassed(_ now: BootInstant, isListening: Bool, makesWay: Bool) -> [RecoveryLadder.Action] {
+        note(ladder.timePassed(now, isListening: isListening, makesWay: makesWay))
     }
 
     private func note(_ actions: [RecoveryLadder.Action]) -> [RecoveryLadder.Action] {

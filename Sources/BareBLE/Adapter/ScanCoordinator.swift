@@ -231,6 +231,7 @@ final class ScanCoordinator {
             counts.failedStarts += 1
             notify(.retrying(nil, after: pause))
             return starters.map { .fail($0, .busy) }
+        case .refused: return []
         case .paused:
             return pauseWaiter.map { [.resume($0)] } ?? []
         case .ended:

@@ -12,6 +12,11 @@ extension Peripheral {
     /// peripheral does. If the call throws, no channel is left open on this side. On an encrypted link the channel is
     /// opened encrypted, at the level of the bond if there is one, or not at all.
     ///
+    /// Where the peer refuses the channel for lack of security, it is paired as for a refused read, if
+    /// `SecurityConfiguration.onDemand` is set, and the channel is then requested once more. `L2CAPChannel.Options.timeout`
+    /// is that of each request, and not of the pairing in between. Without a bond and without a setting for bonds the
+    /// kernel does not report such a refusal, and the call ends with `.timedOut`.
+    ///
     /// - Throws: `BLEError` with `.notSupported` for a link without a radio, `.refusedByPeer` if the peer does not
     ///   offer the PSM, has no resources, or closes the channel as soon as it is open, `.insufficientSecurity`,
     ///   `.invalidArgument`, `.timedOut`, `.disconnected`, `.cancelled`.
@@ -21,6 +26,21 @@ extension Peripheral {
         psm: UInt16, _ options: L2CAPChannel.Options = L2CAPChannel.Options()
     ) async throws(BLEError) -> L2CAPChannel {
         let operation = BLEError.opening(psm)
+        let wasEncrypted = security.isEncrypted
+        do throws(BLEError) {
+            return try await requestChannel(psm: psm, options, during: operation)
+        } catch {
+            // A kernel that pairs for another call may have left the channel waiting.
+            let isLate = error.code == .timedOut && !wasEncrypted && security.isEncrypted
+            guard error.code == .insufficientSecurity || isLate else { throw error }
+            try await raiseSecurity(afterRefusal: error, wasEncrypted: wasEncrypted, during: operation)
+        }
+        return try await requestChannel(psm: psm, options, during: operation)
+    }
+
+    private func requestChannel(
+        psm: UInt16, _ options: L2CAPChannel.Options, during operation: String
+    ) async throws(BLEError) -> L2CAPChannel {
         let request = try request(psm, options, during: operation)
         guard let controls else {
             throw BLEError(
@@ -38,6 +58,32 @@ extension Peripheral {
         }
         return try adopt(socket, psm: psm, options, during: operation)
     }
+
+    /// Has the link secured for a channel that the peer has refused. Returns if it is worth requesting it again.
+    ///
+    /// - Parameter wasEncrypted: Whether the link was encrypted before the request.
+    /// - Throws: The refusal, if the link is not paired on demand or was encrypted, with the reason.
+    private func raiseSecurity(
+        afterRefusal refusal: BLEError, wasEncrypted: Bool, during operation: String
+    ) async throws(BLEError) {
+        guard end == nil, protection.onDemand != nil else { throw refusal }
+        // A call beside this one may have had it paired.
+        var isSecured = !wasEncrypted && security.isEncrypted
+        if !isSecured {
+            // The refusal names neither a level nor an attribute.
+            let request = Configuration.SecurityRequest(
+                peer: id, name: name, level: .authentication, attribute: Self.noAttribute, operation: operation)
+            isSecured = await upgradeSecurity(request, until: nil)
+        }
+        if Task.isCancelled { throw BLEError(.cancelled, subject: name, during: operation) }
+        if end != nil { throw endError(during: operation) }
+        if isSecured || !wasEncrypted && security.isEncrypted { return }
+        guard let cause = protection.failure(of: .authentication) else { throw refusal }
+        throw refusal.hinting("Pairing failed: \(cause.reason)." + (cause.hint.map { " \($0)" } ?? ""))
+    }
+
+    /// What the specification reserves: no attribute has this handle.
+    private static let noAttribute: AttributeHandle = 0x0000
 
     /// Takes over a connected SEQPACKET descriptor, one packet for each SDU, as a channel of this link. Tests pass one
     /// end of a socketpair.

@@ -180,7 +180,7 @@ extension Peripheral {
 
 extension Peripheral {
     /// Waits for the hook's result on `request`; a call shares a pending upgrade to the same level.
-    private func upgradeSecurity(_ request: Configuration.SecurityRequest, until deadline: BootInstant?) async -> Bool {
+    func upgradeSecurity(_ request: Configuration.SecurityRequest, until deadline: BootInstant?) async -> Bool {
         if scheduler.isCallOfHook(from: CallScopes.current) { return false }
         let ticket = scheduler.nextTicket()
         let interruption = WaitInterruption.handled { [self] ticket, _ in

@@ -169,6 +169,7 @@ extension Adapter {
                 // A connect whose key the kernel does not have made it pair.
                 let identity = identity(of: peer) ?? peer
                 for waiter in links.encryptionWaiters { wake(waiter, .keyMissing(identity)) }
+                security.pairingRefused(with: peer)
                 security.report(.pairingRefused(peer))
                 _ = securityRefused(withCentral: peer)
                 logRefusal(ofCentral: peer)

@@ -37,6 +37,10 @@ final class AdapterSecurity: @unchecked Sendable {
     private(set) var setUpFailure: BLEError?
     /// Whether an adapter that came back is being put under management for the centrals that are served.
     private(set) var isManagingForCentrals = false
+    /// The peers of which channels are requested, by the kernel's names, with their number.
+    private var channelRequests: [PeerID: Int] = [:]
+    /// Those of them with which the kernel has begun to pair meanwhile.
+    private var refusedForChannels: Set<PeerID> = []
     /// Packets that arrived on links to bonded peers before these were encrypted.
     private var discardedPackets = 0
     /// Security Requests of peers without a bond.
@@ -65,6 +69,33 @@ final class AdapterSecurity: @unchecked Sendable {
 
     /// Putting an adapter that came back under management for the centrals begins, or has ended.
     func setManagingForCentrals(_ isManaging: Bool) { isManagingForCentrals = isManaging }
+
+    // MARK: Channels
+
+    /// A channel is requested from a peer.
+    ///
+    /// A kernel reports no refusal of a channel for lack of security: it begins to pair, as nobody has asked it to. That
+    /// pairing is refused, like all that no task has requested, and is the sign of the refusal.
+    /// `l2cap_le_connect_rsp` in the kernel's net/bluetooth/l2cap_core.c.
+    func channelRequested(from peer: PeerID) { channelRequests[peer, default: 0] += 1 }
+
+    /// One of the requests has ended.
+    func channelRequestEnded(_ peer: PeerID) {
+        guard let count = channelRequests[peer], count > 1 else {
+            channelRequests[peer] = nil
+            refusedForChannels.remove(peer)
+            return
+        }
+        channelRequests[peer] = count - 1
+    }
+
+    /// A pairing with a peer was refused that no task has requested.
+    func pairingRefused(with peer: PeerID) {
+        if channelRequests[peer] != nil { refusedForChannels.insert(peer) }
+    }
+
+    /// Whether the kernel has begun to pair with a peer while channels were requested from it.
+    func hasRefusedPairingForChannel(with peer: PeerID) -> Bool { refusedForChannels.contains(peer) }
 
     // MARK: Counts
 

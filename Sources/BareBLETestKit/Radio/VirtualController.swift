@@ -75,6 +75,8 @@ package struct VirtualController: Sendable {
     private var eventCount = 0
     private var orderedCount = 0
     private var hiddenLinks: Int
+    /// The number of scans that have begun since it was switched on.
+    private var scanCount = 0
     /// The devices that were reported last, while it filters duplicates.
     private var reported: [PeerID]?
     /// Whether the extended set of commands is in use since the reset; `nil` for neither.
@@ -132,6 +134,7 @@ package struct VirtualController: Sendable {
         let opcode = command.opcode
         let response = links.isEmpty ? nil : personality.responsesWhileLinked[opcode.rawValue]
         if let refusal = latch(opcode) { return refusal }
+        if let refusal = refuseScan(command) { return refusal }
         switch response ?? personality.responses[opcode.rawValue] {
         case nil: return execute(command)
         case .silence: return [.unresponsive]
@@ -175,6 +178,16 @@ package struct VirtualController: Sendable {
             ]
         }
         usesExtendedSet = isExtended
+        return nil
+    }
+
+    /// Refuses to begin a scan beyond those that it accepts.
+    private mutating func refuseScan(_ command: HCICommandPacket) -> [Action]? {
+        guard command.opcode == .leSetScanEnable || command.opcode == .leSetExtendedScanEnable,
+            command.parameters.first == 1, let limit = personality.acceptedScans
+        else { return nil }
+        guard scanCount < limit else { return [complete(command.opcode, .commandDisallowed)] }
+        scanCount += 1
         return nil
     }
 
@@ -386,10 +399,11 @@ extension VirtualController {
 
     /// Resets everything, without an event.
     package mutating func reset() {
-        let (limit, count, hidden) = (linkLimit, reportCount, hiddenLinks)
+        let (limit, count, hidden, scans) = (linkLimit, reportCount, hiddenLinks, scanCount)
         self = VirtualController(address: address, personality: personality)
         linkLimit = limit
         reportCount = count
+        scanCount = scans
         hiddenLinks = hidden
     }
 
@@ -399,6 +413,7 @@ extension VirtualController {
     @discardableResult
     package mutating func kernelSetsUp() -> [Action] {
         usesExtendedSet = nil
+        scanCount = 0
         events = .kernel
         var mask = LEEventMask(
             features: supportedFeatures, commands: HCISupportedCommands(octets: supportedCommands))

@@ -154,6 +154,9 @@ public struct VirtualPersonality: Hashable, Sendable {
     public var duplicateCache: Int?
     /// The moment in which it becomes deaf; `nil` if it does not.
     public var deafness: Deafness?
+    /// The number of scans that it accepts to begin until it is switched off and on; it refuses further ones as
+    /// disallowed. `nil` for no limit.
+    public var acceptedScans: Int?
     /// One event of this number is lost, responses excepted; `nil` for none.
     public var losesEvery: Int?
     /// One event of this number comes 12 ms late, after what follows it, responses excepted; `nil` for none.

@@ -48,7 +48,11 @@ extension VirtualRadio {
             return .failure(SystemCallError(call: "connect", errno: EACCES))
         }
         let isHeard = !link.isForgotten && !peripherals.isOutOfRange(peripheral)
-        switch peripheral.assumeIsolated({ $0.channelRequested(psm, isHeard: isHeard) }) {
+        let isEncrypted = (management.security(of: name)?.level ?? .low) > .low
+        let needsEncryption = peripheral.assumeIsolated { $0.channelNeedsEncryption(psm) }
+        let isRefused = isHeard && needsEncryption && !isEncrypted
+        if isRefused { perform(management.channelRefused(name)) }
+        switch peripheral.assumeIsolated({ $0.channelRequested(psm, isHeard: isHeard && !isRefused) }) {
         case .success(let opening?):
             links.connect(opening.descriptor, to: name)
             return .success(opening)

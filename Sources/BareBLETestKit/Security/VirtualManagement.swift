@@ -868,6 +868,15 @@ extension VirtualManagement {
         change(name) { $0.encryptionStopped() }
     }
 
+    /// The peer has refused a channel for lack of security: the kernel pairs by itself.
+    package func channelRefused(_ name: LinkName) -> [Action] {
+        guard let host = hosts[name.adapter], host.settings.hasSecurityManager, let link = link(name),
+            link.pairing == nil, !link.isEncrypting
+        else { return [] }
+        if !encrypt(name, .medium) { begin(name, link.capability, needed: .medium, requester: nil) }
+        return outbox.flush()
+    }
+
     /// The peer has sent a Security Request.
     package func securityRequested(_ name: LinkName, _ request: VirtualSecurityRequest) -> [Action] {
         guard let host = hosts[name.adapter], host.settings.hasSecurityManager, let link = link(name),

@@ -316,8 +316,9 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     /// Opens an L2CAP channel to a service of the device.
     ///
     /// No other call waits for the device's response, so calls that are made later may be reported earlier. A device
-    /// that closes the channel as soon as it is open has refused it: there is no channel, but an error. A channel
-    /// that demands encryption does not make the device pair: read a protected characteristic first.
+    /// that closes the channel as soon as it is open has refused it: there is no channel, but an error. Where it refuses
+    /// the channel for lack of security, and the host is configured for pairing, the device is paired and the channel is
+    /// requested once more.
     open func openL2CAPChannel(_ psm: CBL2CAPPSM) {
         let peer = self
         perform(.beside) { [weak peer] peripheral, link in

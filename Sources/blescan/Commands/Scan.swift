@@ -58,6 +58,14 @@ struct Scan: AsyncParsableCommand {
     var longRange = false
 
     @Option(
+        help: ArgumentHelp(
+            "How far recovery may go when the adapter has stopped reporting: none, rescan (begin the scan again), power (also "
+                + "switch the adapter off and on) or usb (also reset the device; needs bareble-recover). Each step is reported. "
+                + "With power and usb the scan waits for an adapter that goes away. (default: rescan, not reported)",
+            valueName: "limit"))
+    var recover: RecoveryChoice?
+
+    @Option(
         name: [.long, .customShort("i")],
         help: ArgumentHelp("Adapter to use: hci0, or its address.", valueName: "hciN"),
         completion: Completions.adapter,
@@ -106,6 +114,7 @@ struct Scan: AsyncParsableCommand {
         var configuration = Configuration()
         configuration.adapter = adapter?.selector ?? .first
         configuration.addressHash = { $0.hash }
+        if let recover { configuration.recovery = recover.policy }
         recording?.attach(to: &configuration)
         let central = Central(configuration)
         try await central.ready(powerOn: true, timeout: .seconds(2))
@@ -117,7 +126,7 @@ struct Scan: AsyncParsableCommand {
             central, adapter: adapterName,
             lines: lines.lines(
                 try lines.format(orJSON: json) ?? .plain, onlySensors: filters.sensors, look: screen.color.look),
-            limit: lines.count, to: output)
+            limit: lines.count, recovery: recover, to: output)
         return try await withTaskCancellationHandler {
             try await report.run(
                 central.scan(filters.filter, settings, duration: duration?.duration), each: lines.each ?? .change,

@@ -112,6 +112,7 @@ extension Check {
                             "reports", "reports: none in \(time), as the kernel masks them", adapter: adapter.name)
                     ]
                 }
+                if let other = hearing(beside: adapter, facts) { return [deaf(adapter, other, in: time, facts)] }
                 return [
                     .warn(
                         "silence", "no advertisement in \(time)", adapter: adapter.name,
@@ -136,6 +137,35 @@ extension Check {
             }
             return [.ok("reports", text, adapter: adapter.name)]
         }
+    }
+
+    /// Returns the name of another adapter that has heard data, and the number of its reports: the air is not silent.
+    private static func hearing(
+        beside adapter: AdapterFacts, _ facts: SystemFacts
+    ) -> (name: String, reports: Int)? {
+        for other in facts.radio.adapters where other.index != adapter.index {
+            for heard in [other.scan?.heard, other.before].compactMap(\.self) where heard.reports > heard.empty {
+                return (other.name, heard.reports)
+            }
+        }
+        return nil
+    }
+
+    /// Returns the warning about an adapter that hears nothing where another one hears. An event mask can be set and not
+    /// read, so what is masked shows only by that.
+    private static func deaf(
+        _ adapter: AdapterFacts, _ other: (name: String, reports: Int), in time: String, _ facts: SystemFacts
+    ) -> Finding {
+        let raw = (facts.radio.openers ?? []).first { opener in
+            opener.kind == .raw && (opener.adapter == nil || opener.adapter == adapter.index)
+        }
+        let cycle = "sudo blescan doctor -i \(adapter.name) --fix cycle   (the kernel sets the event masks again then)"
+        return .warn(
+            "deaf",
+            "no advertisement in \(time), and \(other.name) has heard \(other.reports.counted("report")): it is deaf, or its LE "
+                + "events are masked, which cannot be read"
+                + (raw.map { "; \($0.program) has a raw HCI socket, by which it may have masked them" } ?? ""),
+            adapter: adapter.name, remedy: raw == nil ? cycle : "end that program, then: " + cycle)
     }
 
     /// Returns whether the check of the adapters has warned that reports are masked.

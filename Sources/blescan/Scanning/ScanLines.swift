@@ -1,5 +1,6 @@
 internal import BLECore
 internal import BLEProfiles
+internal import BareBLE
 
 /// Makes the lines of a live or recorded scan, with their counts and origin.
 struct ScanLines {
@@ -131,6 +132,12 @@ struct ScanLines {
         case .json: JSONLine(heartbeat, lines: count, origin: origin(adapter, time)).bytes
         case .theengs, .csv: nil
         }
+    }
+
+    /// Returns the line about an event of recovery; `nil` if the format has none: users read it on standard error.
+    mutating func line(of event: RecoveryEvent, adapter: String, at time: Duration) -> [UInt8]? {
+        guard format == .json else { return nil }
+        return JSONLine(event, origin: origin(adapter, time)).bytes
     }
 
     private mutating func origin(_ adapter: String, _ time: Duration) -> Origin {

@@ -1,7 +1,8 @@
 // A live scan that prints lines.
 //
 // Duties: one line for each event of the scan, in order; a heartbeat whenever it is due, also if nothing is heard; a
-// message on standard error when reports were dropped, and when the library restarted the scan after a silence.
+// message on standard error when reports were dropped, and when the library restarted the scan after a silence; with
+// `--recover` also a message for each step of recovery, and an object where the lines are objects.
 //
 // It runs beside the event loop, never on it: writing blocks while the reader does not read, and the radio must not
 // notice. Meanwhile events wait in the scan's buffer, which keeps the newest and counts the others. That count is in
@@ -34,6 +35,7 @@ actor ScanReport {
     private let adapter: String
     private let output: LineOutput
     private let limit: Int?
+    private let recovery: RecoveryChoice?
     private let note: @Sendable (String) -> Void
     private let began: BootInstant
     private var lines: ScanLines
@@ -42,14 +44,17 @@ actor ScanReport {
     private var lastWords: [String: BootInstant] = [:]
     private var isOver = false
 
+    /// - Parameter recovery: What was asked for of recovery, whose steps are then reported; `nil` for nothing.
     init(
-        _ central: Central, adapter: String, lines: ScanLines, limit: Int?, to output: LineOutput,
+        _ central: Central, adapter: String, lines: ScanLines, limit: Int?, recovery: RecoveryChoice? = nil,
+        to output: LineOutput,
         note: @Sendable @escaping (String) -> Void = Console.warn
     ) {
         self.central = central
         self.adapter = adapter
         self.lines = lines
         self.limit = limit
+        self.recovery = recovery
         self.output = output
         self.note = note
         began = central.clock.now
@@ -62,6 +67,8 @@ actor ScanReport {
     nonisolated func run(_ scan: ScanSequence, each verbosity: Verbosity, heartbeat: Duration?) async throws -> ScanEnd
     {
         let (notices, continuation) = AsyncStream.makeStream(of: ScanNotice.self, bufferingPolicy: .bufferingNewest(16))
+        // From now on, so that no step is missed.
+        let recoveries = recovery.map { _ in central.recoveryEvents }
         if let header = await lines.header { try await print(header) }
         try await withThrowingTaskGroup(of: Bool.self) { group in
             group.addTask {
@@ -71,6 +78,15 @@ actor ScanReport {
             group.addTask {
                 for await notice in notices { await self.take(notice) }
                 return false
+            }
+            if let recoveries {
+                group.addTask {
+                    for try await event in recoveries {
+                        let isOver = try await self.take(event)
+                        if isOver { return true }
+                    }
+                    return false
+                }
             }
             if let heartbeat {
                 group.addTask { try await self.beat(every: heartbeat) }
@@ -113,8 +129,11 @@ actor ScanReport {
                 "dropped",
                 "\(lines.dropped.counted("report")) dropped so far, because the reader is too slow")
         case .paused:
-            throw Scan.adapterGone(adapter)
-        case .lost, .resumed: break
+            guard recovery?.endsLinks == true else { throw Scan.adapterGone(adapter) }
+            note("\(adapter) went down or away; the scan continues when it is back")
+        case .resumed:
+            if recovery?.endsLinks == true { note("\(adapter) is back; the scan continues") }
+        case .lost: break
         }
     }
 
@@ -151,12 +170,25 @@ actor ScanReport {
         return false
     }
 
+    /// Reports an event of recovery, and returns whether the scan is to end because the reader is gone.
+    private func take(_ event: RecoveryEvent) async throws -> Bool {
+        // The notice of the silence is the message about that step.
+        if !event.isRescan { note(event.line(adapter)) }
+        let now = central.clock.now
+        if let line = lines.line(of: event, adapter: adapter, at: TimeOfDay.time(of: now, now: now)) {
+            try await print(line)
+        }
+        return isOver
+    }
+
     private func take(_ notice: ScanNotice) {
         switch notice {
         case .stalled(let count, let time):
-            restarts += 1
             let again = count > 1 ? ", for the \(count). time in a row" : ""
-            note("\(adapter) has heard nothing for \(time.components.seconds) s; the scan was started again\(again)")
+            let silence = "\(adapter) has heard nothing for \(time.components.seconds) s"
+            guard recovery != .nothing else { return note(silence + again) }
+            restarts += 1
+            note("\(silence); the scan was started again\(again)")
         case .retrying(_, let pause):
             report("retrying", "\(adapter) could not resume the scan; the next attempt follows in \(pause)")
         case .adapterLost, .adapterBack, .disturbed, .resumed: break

@@ -20,6 +20,8 @@ extension Scan {
                 mode: (passive ? "passive scan" : "active scan") + (filters.sensors ? " of sensors" : "")),
             ScreenLook(screen.color.color ?? .auto))
         let isQuit = Lock(false)
+        // From now on, so that no step is missed.
+        let recoveries = recover.map { _ in central.recoveryEvents }
         let links: ScanBrowser.Links =
             lines.redact ? .unavailable("--redact masks the addresses; scan without it to connect") : .live
         let last = try await LiveScreen.during(
@@ -31,7 +33,13 @@ extension Scan {
                 live.report(event) { $0.take($1, at: $2) }
             }
             let link = Task { await driver.serve(live.requests) }
-            defer { link.cancel() }
+            let steps: Task<Void, any Error>? = recoveries.map { recoveries in
+                Task { for try await event in recoveries { live.change { $0.report(event.line(adapterName)) } } }
+            }
+            defer {
+                link.cancel()
+                steps?.cancel()
+            }
             try await central.run {
                 let settings = command.settings.duplicates(.all)
                 var redaction = command.lines.redact ? AdvertisementRedaction() : nil
@@ -47,8 +55,15 @@ extension Scan {
                         let shown = redaction?.redacted(scanResult) ?? scanResult
                         live.change { $0.remove(shown.id) }
                     case .dropped(let count): live.change { $0.lose(count) }
-                    case .paused: throw Self.adapterGone(adapterName)
-                    case .resumed: continue
+                    case .paused:
+                        guard command.recover?.endsLinks == true else { throw Self.adapterGone(adapterName) }
+                        live.change {
+                            $0.report("\(adapterName) went down or away; the scan continues when it is back")
+                        }
+                    case .resumed:
+                        if command.recover?.endsLinks == true {
+                            live.change { $0.report("\(adapterName) is back; the scan continues") }
+                        }
                     }
                 }
                 isQuit.withLock { $0 = Task.isCancelled }

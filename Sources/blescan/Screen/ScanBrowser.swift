@@ -53,6 +53,11 @@ struct ScanBrowser: Sendable {
         table.lose(count)
     }
 
+    /// Reports what is done about the adapter.
+    mutating func report(_ notice: String) {
+        table.report(notice)
+    }
+
     /// The first report of a recording is shown.
     mutating func begin(at start: BootInstant, canGoBack: Bool) {
         table.begin(at: start, canGoBack: canGoBack)

@@ -106,6 +106,60 @@ import Testing
         for _ in 1...5 { #expect(none.commandTimedOut(at: start) == []) }
     }
 
+    /// No report can show that a controller works which begins no scan: an accepted scan does.
+    @Test(.row("H14")) func aScanThatIsRefusedLeadsToPowerAndEndsWhenOneIsAccepted() {
+        let reason = RecoveryPolicy.Reason.scanRefused(.seconds(121))
+        var ladder = RecoveryLadder(.usb)
+        #expect(
+            ladder.scanRefused(for: .seconds(121), at: start) == [
+                .notify(.began(.power, because: reason)), .perform(.power),
+            ])
+        // What is known is not begun again, and reports are those of other programs' scans.
+        #expect(ladder.scanRefused(for: .seconds(151), at: start) == [])
+        #expect(ladder.stepFinished(nil, at: start) == [])
+        #expect(ladder.heard(at: start) == [])
+        #expect(ladder.responded(at: start) == [])
+        // While the scan makes way for a connect it is neither refused nor accepted.
+        var now = start + .seconds(10)
+        #expect(ladder.timePassed(now, isListening: false, makesWay: true) == [])
+        now = now + .seconds(10)
+        #expect(
+            ladder.timePassed(now, isListening: false) == [
+                .notify(.began(.usbPort, because: reason)), .perform(.usbPort),
+            ])
+        _ = ladder.stepFinished(nil, at: now)
+        #expect(ladder.scanAccepted(at: now) == [.notify(.recovered(by: .usbPort, after: now - start))])
+        expectPeace(ladder)
+        #expect(ladder.scanAccepted(at: now) == [])
+    }
+
+    @Test(.row("H14")) func aScanThatIsRefusedIsReportedWherePowerIsNotPermitted() {
+        let reason = RecoveryPolicy.Reason.scanRefused(.seconds(121))
+        var ladder = RecoveryLadder(.rescan)
+        #expect(
+            ladder.scanRefused(for: .seconds(121), at: start) == [.notify(.exhausted(because: reason, next: nil))])
+        #expect(ladder.scanRefused(for: .seconds(151), at: start + .seconds(30)) == [])
+        ladder.scanEnded()
+        expectPeace(ladder)
+        var none = RecoveryLadder(.none)
+        #expect(none.scanRefused(for: .seconds(121), at: start) == [])
+        expectPeace(none)
+    }
+
+    /// A silent controller that is scanned with again, and refuses that, cannot be judged by what it reports.
+    @Test(.row("H14", "W29")) func stepsForSilenceGiveWayWhereTheScanIsRefused() {
+        var ladder = silent(.power)
+        let now = start + .seconds(121)
+        #expect(ladder.timePassed(start + .seconds(15), isListening: false) == [])
+        let reason = RecoveryPolicy.Reason.scanRefused(.seconds(120))
+        #expect(
+            ladder.scanRefused(for: .seconds(120), at: now) == [
+                .notify(.began(.power, because: reason)), .perform(.power),
+            ])
+        _ = ladder.stepFinished(nil, at: now)
+        #expect(ladder.scanAccepted(at: now) == [.notify(.recovered(by: .power, after: .seconds(121)))])
+    }
+
     /// A controller without links after the step has none that nobody knows.
     @Test(.row("W52")) func aLinkThatOnlyTheControllerHasEndsWithPower() {
         let peer = PeerID(address: BluetoothAddress(rawValue: 0xC0FF_EE00_0001), type: .random)

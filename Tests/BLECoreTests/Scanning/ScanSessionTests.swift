@@ -219,6 +219,85 @@ import Testing
         #expect(pauses.last == .seconds(30))
     }
 
+    /// A controller that is not busy but stuck refuses for good.
+    @Test(.row("H14")) func aScanThatIsRefusedForTwoMinutesIsReportedAndTriedAtTheLongestPause() {
+        var session = ScanSession(Self.legacy)
+        var now = start
+        #expect(session.start(plan, at: now) == [off])
+        var pauses: [Duration] = []
+        var refusals: [ScanSession.Action] = []
+        for _ in 1...14 {
+            #expect(session.commandFinished(nil, at: now) == [set])
+            #expect(session.commandFinished(nil, at: now) == [on])
+            let actions = session.commandFinished(disallowed, at: now)
+            guard case .notify(.scanBusy(let pause))? = actions.first else {
+                Issue.record("the scanner is busy")
+                return
+            }
+            pauses.append(pause)
+            refusals += actions.dropFirst()
+            now = now + pause
+            #expect(session.timePassed(now) == [off])
+        }
+        // The first refusal, and the pauses of 0.5, 1, 2, 4, 8, 16, 30, 30 and 30 s after it.
+        let times: [Duration] = [
+            .milliseconds(121_500), .milliseconds(151_500), .milliseconds(181_500), .milliseconds(211_500),
+            .milliseconds(241_500),
+        ]
+        let expected = times.map { ScanSession.Action.notify(.refused(for: $0, isNews: $0 == times.first)) }
+        #expect(refusals == expected)
+        #expect(pauses.suffix(5).allSatisfy { $0 == .seconds(30) })
+
+        // Neither another plan nor a connect makes the attempts frequent again.
+        #expect(session.commandFinished(nil, at: now) == [set])
+        #expect(session.commandFinished(nil, at: now) == [on])
+        _ = session.commandFinished(disallowed, at: now)
+        #expect(session.start(ScanPlan(.passive), at: now) == [off])
+        _ = session.commandFinished(nil, at: now)
+        _ = session.commandFinished(nil, at: now)
+        #expect(session.commandFinished(disallowed, at: now).first == .notify(.scanBusy(retry: .seconds(30))))
+
+        // What it accepts ends that.
+        now = now + .seconds(30)
+        #expect(session.timePassed(now) == [off])
+        _ = session.commandFinished(nil, at: now)
+        _ = session.commandFinished(nil, at: now)
+        #expect(session.commandFinished(nil, at: now) == [.notify(.started)])
+        _ = session.rearm()
+        _ = session.commandFinished(nil, at: now)
+        _ = session.commandFinished(nil, at: now)
+        #expect(session.commandFinished(disallowed, at: now).count == 1)
+    }
+
+    /// Neither does a refusal outlive the power of the adapter, or the scan.
+    @Test(.row("H14"), arguments: [true, false]) func aRefusalEndsWithThePowerAndWithTheScan(isPower: Bool) {
+        var session = ScanSession(Self.legacy)
+        var now = start
+        var actions = session.start(plan, at: now)
+        func refuse(_ session: inout ScanSession) -> [ScanSession.Action] {
+            _ = session.commandFinished(nil, at: now)
+            _ = session.commandFinished(nil, at: now)
+            return session.commandFinished(disallowed, at: now)
+        }
+        for _ in 1...10 {
+            actions = refuse(&session)
+            now = session.nextDeadline ?? now
+            _ = session.timePassed(now)
+        }
+        #expect(actions.count == 2)
+        if isPower {
+            _ = session.adapterDown()
+            _ = session.adapterUp(at: now)
+        } else {
+            // The command that is out has its response.
+            _ = session.stop(at: now)
+            _ = session.commandFinished(nil, at: now)
+            _ = session.start(plan, at: now)
+        }
+        actions = refuse(&session)
+        #expect(actions.count == 1)
+    }
+
     @Test(.row("H13")) func aSilentControllerIsTriedAgainEverMoreRarely() {
         var session = ScanSession(Self.legacy)
         var now = start

@@ -131,6 +131,74 @@ import Testing
         }
     }
 
+    /// A controller that refuses each further scan as disallowed, although nothing scans and no link is up.
+    @Test(.row("H14")) func aScanThatIsRefusedForGoodContinuesAfterAPowerCycle() async throws {
+        var personality = VirtualPersonality.bluetooth4
+        personality.acceptedScans = 1
+        try await run(personality, .power) { time, radio, central in
+            var events = central.recoveryEvents.makeAsyncIterator()
+            var heard = central.scan(.any, .passive.duplicates(.all)).makeAsyncIterator()
+            _ = try await heard.next()
+            // Another program ends the scan, so that it is begun again.
+            await radio.foreign(HCICommandPacket(LESetScanEnable(isEnabled: false)))
+            guard case .began(.power, because: .scanRefused(let refused))? = try await events.next() else {
+                Issue.record("no step was taken")
+                return
+            }
+            #expect(refused >= .seconds(120) && refused < .seconds(150))
+            guard case .recovered(.power, _)? = try await events.next() else {
+                Issue.record("it has not recovered")
+                return
+            }
+            let before = time.now
+            while let event = try await heard.next() {
+                if case .updated(let result) = event, result.lastSeen > before { break }
+            }
+        }
+    }
+
+    @Test(.row("H14")) func aScanThatIsRefusedForGoodIsReportedOnceAndTriedRarely() async throws {
+        var personality = VirtualPersonality.bluetooth4
+        personality.acceptedScans = 1
+        let log = KeptLog(detail: "seconds")
+        try await run(personality, .rescan, log: log) { time, radio, central in
+            var events = central.recoveryEvents.makeAsyncIterator()
+            var heard = central.scan(.any, .passive.duplicates(.all)).makeAsyncIterator()
+            _ = try await heard.next()
+            await radio.foreign(HCICommandPacket(LESetScanEnable(isEnabled: false)))
+            guard case .exhausted(because: .scanRefused, next: nil)? = try await events.next() else {
+                Issue.record("it was not reported")
+                return
+            }
+            let before = await central.statistics.failedStarts
+            try await time.clock.sleep(for: .seconds(315))
+            #expect(await central.statistics.failedStarts == before + 10)
+            #expect(await central.statistics.recoverySteps == 0)
+        }
+        let lines = log.all.filter { $0.hasPrefix("the controller refuses to begin a scan") }
+        #expect(lines.count == 1)
+    }
+
+    /// Some controllers do not scan beside a link: switching them off would end it.
+    @Test(.row("H14", "W02")) func noStepIsTakenForAScanThatALinkPrevents() async throws {
+        var personality = VirtualPersonality.bluetooth4
+        personality.responsesWhileLinked = [0x200C: .statusIfEnabling(.commandDisallowed)]
+        let log = KeptLog(detail: "remedy")
+        try await run(personality, .usb, log: log) { time, radio, central in
+            let peer = try #require(try await central.collect(for: .seconds(1)).first?.peer)
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            defer { scan.cancel() }
+            try await time.clock.sleep(for: .seconds(1))
+            let link = try await central.connect(peer)
+            try await time.clock.sleep(for: .seconds(600))
+            #expect(await central.statistics.recoverySteps == 0)
+            #expect(try await link.read(0x2A38) == [1])
+            await link.disconnect()
+        }
+        let lines = log.all.filter { $0.hasPrefix("the controller refuses to begin a scan") }
+        #expect(lines.count == 1 && lines.first?.contains("while a link is up") == true)
+    }
+
     /// Links of other programs are in the way, also where everything else is permitted.
     @Test func linksOfOtherProgramsStay() async throws {
         for permitsLinks in [false, true] {

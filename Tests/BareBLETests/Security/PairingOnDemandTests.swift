@@ -22,6 +22,31 @@ import Testing
         }
     }
 
+    @Test func aRefusedChannelPairsAndIsRequestedOnceMore() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, configure: { $0.onDemand = PairingOptions() })
+            await bench.device.setReaction(toChannels: 0x80, .acceptEncrypted)
+            let peripheral = try await bench.central.connect(bench.id)
+            let channel = try await peripheral.openChannel(psm: 0x80)
+            #expect(await channel.isOpen)
+            #expect(await bench.device.pairingCount == 1)
+            #expect(try await bench.central.bonds().count == 1)
+            await peripheral.disconnect()
+        }
+    }
+
+    /// The kernel does not report the refusal: that it begins to pair is the sign.
+    @Test func aRefusedChannelIsReportedWithoutAPairing() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            await bench.device.setReaction(toChannels: 0x80, .acceptEncrypted)
+            let peripheral = try await bench.central.connect(bench.id)
+            await #expect(throws: error(.insufficientSecurity)) { _ = try await peripheral.openChannel(psm: 0x80) }
+            #expect(await bench.device.pairingCount == 0)
+            await peripheral.disconnect()
+        }
+    }
+
     @Test func callsThatNeedItAtTheSameTimeShareOnePairing() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time, configure: { $0.onDemand = PairingOptions() })

@@ -52,6 +52,15 @@ struct Ailment: Sendable, CustomStringConvertible {
         machine.radio.adapters[0].scan = nil
     }
 
+    /// Adds one that works.
+    static func addAdapter(_ machine: FakeMachine) {
+        var second = AdapterFacts.healthy
+        second.index = 1
+        second.name = "hci1"
+        second.address = "5C:F3:70:9B:1A:03"
+        machine.radio.adapters.append(second)
+    }
+
     static func hear(_ machine: FakeMachine, reports: Int) {
         machine.radio.adapters[0].before = HeardFacts(
             milliseconds: 1000, reports: reports, empty: 0, legacy: reports, addresses: 3)
@@ -187,6 +196,11 @@ struct Ailment: Sendable, CustomStringConvertible {
         },
         Ailment("silence", "silence") {
             $0.radio.adapters[0].scan?.heard = HeardFacts(milliseconds: 3000)
+        },
+        Ailment("silence where another adapter hears", "deaf") {
+            $0.radio.adapters[0].scan?.heard = HeardFacts(milliseconds: 3000)
+            addAdapter($0)
+            $0.radio.openers = [SocketOpener(program: "node", kind: .raw, adapter: 0)]
         },
         Ailment("empty reports", "empty-reports") {
             $0.radio.adapters[0].scan?.heard = HeardFacts(

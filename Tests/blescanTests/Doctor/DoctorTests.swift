@@ -90,6 +90,29 @@ import Testing
         #expect(!objects.contains { $0["id"] as? String == consequence })
     }
 
+    /// An event mask cannot be read: what is masked shows by the reports that another adapter has.
+    @Test(.row("W10")) func silenceIsThatOfTheAdapterWhereAnotherOneHears() async throws {
+        let name = "silence where another adapter hears"
+        let machine = try #require(Ailment.all.first { $0.description == name }).machine()
+        func findings() async throws -> [String: String] {
+            let objects = try await machine.doctor(["--json"]).objects()
+            let reports = objects.filter { $0["name"] as? String == "reports" && $0["adapter"] as? String == "hci0" }
+            let pairs = reports.map { (($0["id"] as? String) ?? "", ($0["text"] as? String) ?? "") }
+            return Dictionary(pairs, uniquingKeysWith: { first, _ in first })
+        }
+        let deaf = try await findings()
+        #expect(deaf["deaf"]?.contains("hci1 has heard 120 reports") == true)
+        #expect(deaf["deaf"]?.contains("node has a raw HCI socket") == true)
+        machine.radio.openers = [SocketOpener(program: "node", kind: .raw, adapter: 1)]
+        #expect(try await findings()["deaf"]?.contains("node") == false)
+        // A scan of others shows as well that the air is not silent; reports without data do not.
+        machine.radio.adapters[1].scan = nil
+        machine.radio.adapters[1].before = HeardFacts(milliseconds: 1000, reports: 3, empty: 1, legacy: 3, addresses: 1)
+        #expect(try await findings().keys.sorted() == ["deaf"])
+        machine.radio.adapters[1].before?.empty = 3
+        #expect(try await findings().keys.sorted() == ["silence"])
+    }
+
     /// Reports that arrive are not masked, whatever the kernel and the controller.
     @Test func whatIsHeardIsNotMasked() async throws {
         let machine = try FakeMachine()

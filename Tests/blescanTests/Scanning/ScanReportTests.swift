@@ -1,9 +1,11 @@
+import ArgumentParser
 import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 @testable import blescan
@@ -61,10 +63,12 @@ import Testing
         func take(_ line: String) { lines.withLock { $0.append(line) } }
     }
 
-    private func report(_ central: Central, to output: LineOutput, _ notes: Notes, limit: Int? = nil) -> ScanReport {
+    private func report(
+        _ central: Central, to output: LineOutput, _ notes: Notes, limit: Int? = nil, recovery: RecoveryChoice? = nil
+    ) -> ScanReport {
         ScanReport(
-            central, adapter: "hci0", lines: ScanLines(format: .json, scanner: "attic"), limit: limit, to: output,
-            note: notes.take)
+            central, adapter: "hci0", lines: ScanLines(format: .json, scanner: "attic"), limit: limit,
+            recovery: recovery, to: output, note: notes.take)
     }
 
     @Test func theHeartContinuesBeatingInSilence() async throws {
@@ -108,6 +112,148 @@ import Testing
             try await leaving.value
         }
         #expect(notes.all == ["hci0 has heard nothing for 30 s; the scan was started again"])
+    }
+
+    private func recovering(_ policy: RecoveryPolicy, _ radio: VirtualRadio) async -> Central {
+        await radio.setPersonality(.raspberryPiGoneDeaf)
+        await radio.setPermissions([.commands, .administration])
+        await radio.add(.heartRate)
+        var configuration = Configuration()
+        configuration.recovery = policy
+        return Central(configuration, radio: radio)
+    }
+
+    /// The scan goes on while a step has the adapter off.
+    @Test(.row("W29")) func eachStepOfRecoveryIsALineAndAnObject() async throws {
+        let (reader, notes) = (Reader(), Notes())
+        try await VirtualTime.run { time in
+            let central = await recovering(.power, VirtualRadio(time: time))
+            let report = report(central, to: LineOutput(reader.writing), notes, recovery: .power)
+            // Long enough for one run of steps, and too short for a second one.
+            let end = try await report.run(
+                central.scan(.any, .balanced, duration: .seconds(200)), each: .device, heartbeat: nil)
+            #expect(end.reason == .timeIsOver)
+        }
+        let steps = notes.all.filter { $0.hasPrefix("hci0: recovery step ") }
+        #expect(
+            steps == [
+                "hci0: recovery step event-masks begins, because nothing was heard for 90 s",
+                "hci0: recovery step power begins, because nothing was heard for 90 s",
+            ])
+        #expect(notes.all.first == "hci0 has heard nothing for 90 s; the scan was started again")
+        #expect(notes.all.contains("hci0 went down or away; the scan continues when it is back"))
+        #expect(notes.all.contains("hci0 is back; the scan continues"))
+        #expect(notes.all.contains { $0.hasPrefix("hci0 works again after recovery step power, ") })
+        let events = try reader.objects().filter { ($0["event"] as? String)?.hasPrefix("recover") == true }
+        #expect(
+            events.compactMap { $0["event"] as? String } == [
+                "recoveryBegan", "recoveryBegan", "recoveryBegan", "recovered",
+            ])
+        #expect(events.compactMap { $0["step"] as? String } == ["rescan", "event-masks", "power", "power"])
+        #expect(events.prefix(3).allSatisfy { $0["because"] as? String == "silence" })
+        #expect(events.prefix(3).allSatisfy { $0["silenceSeconds"] as? Int == 90 })
+        #expect(events.allSatisfy { $0["v"] as? Int == 1 && $0["adapter"] as? String == "hci0" })
+    }
+
+    /// What was not asked for is not printed, so that readers of the lines meet no new ones.
+    @Test func withoutTheOptionStepsAreNotReported() async throws {
+        let (reader, notes) = (Reader(), Notes())
+        try await VirtualTime.run { time in
+            let central = await recovering(.rescan, VirtualRadio(time: time))
+            let report = report(central, to: LineOutput(reader.writing), notes)
+            _ = try await report.run(
+                central.scan(.any, .balanced, duration: .seconds(150)), each: .device, heartbeat: nil)
+        }
+        #expect(notes.all == ["hci0 has heard nothing for 90 s; the scan was started again"])
+        #expect(try reader.objects().compactMap { $0["event"] as? String } == ["found"])
+    }
+
+    /// Nothing is done, and nothing is claimed to have been done.
+    @Test func silenceAloneIsReportedWhereNothingIsToBeDone() async throws {
+        let (reader, notes) = (Reader(), Notes())
+        try await VirtualTime.run { time in
+            let central = await recovering(.none, VirtualRadio(time: time))
+            let report = report(central, to: LineOutput(reader.writing), notes, recovery: .nothing)
+            _ = try await report.run(
+                central.scan(.any, .balanced, duration: .seconds(150)), each: .device, heartbeat: .seconds(140))
+        }
+        #expect(notes.all == ["hci0 has heard nothing for 90 s"])
+        let beats = try reader.objects().filter { $0["event"] as? String == "heartbeat" }
+        #expect(beats.map { $0["restarts"] as? Int } == [0])
+    }
+
+    /// A step that would end links of this program is for programs that wait for the adapter.
+    @Test(arguments: [nil, .rescan, .power] as [RecoveryChoice?])
+    func anAdapterThatIsSwitchedOffEndsTheScanUnlessItMayReturn(choice: RecoveryChoice?) async throws {
+        let (reader, notes) = (Reader(), Notes())
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let central = Central(radio: radio)
+            let report = report(central, to: LineOutput(reader.writing), notes, recovery: choice)
+            let switching = time.task {
+                try await time.clock.sleep(for: .seconds(10))
+                await radio.powerOff()
+            }
+            do {
+                let end = try await report.run(
+                    central.scan(.any, .balanced, duration: .seconds(60)), each: .device, heartbeat: nil)
+                #expect(choice == .power && end.reason == .timeIsOver)
+            } catch let failure as Failure {
+                #expect(choice != .power && failure.status == .noAdapter)
+            }
+            try await switching.value
+        }
+    }
+
+    /// Tables and lines for users have none: they read standard error.
+    @Test func eventsOfRecoveryHaveALineForUsersAndAnObjectForPrograms() throws {
+        let silence = RecoveryPolicy.Reason.silence(.seconds(90))
+        let lines: [(RecoveryEvent, String)] = [
+            (
+                .exhausted(because: silence, next: .seconds(60)),
+                "hci0: no permitted recovery step has helped: nothing was heard for 90 s; the next run begins in 60 s"
+            ),
+            (
+                .exhausted(because: .scanRefused(.seconds(121)), next: nil),
+                "hci0: no permitted recovery step has helped: the controller has refused to scan for 121 s; "
+                    + "permit more by --recover, or unplug the adapter and plug it in again"
+            ),
+            (
+                .began(.power, because: .commandTimeouts(3)),
+                "hci0: recovery step power begins, because 3 commands had no response"
+            ),
+            (
+                .recovered(by: nil, after: .seconds(31)),
+                "hci0 works again by itself, 31 s after the trouble was noticed"
+            ),
+            (.dropped(2), "hci0: 2 events of recovery dropped"),
+        ]
+        for (event, line) in lines { #expect(event.line("hci0") == line) }
+        let event = RecoveryEvent.exhausted(because: .scanRefused(.seconds(121)), next: nil)
+        var objects = ScanLines(format: .json, scanner: "attic")
+        let line = objects.line(of: event, adapter: "hci0", at: .zero)
+        let bytes = try #require(line)
+        let object = String(decoding: bytes, as: UTF8.self)
+        #expect(
+            object.hasSuffix(
+                #""event":"recoveryExhausted","scanner":"attic","adapter":"hci0","seq":1,"dropped":0,"#
+                    + #""because":"scanRefused","refusedSeconds":121,"nextSeconds":null}"#))
+        for format in [LineFormat.plain, .csv, .theengs] {
+            var others = ScanLines(format: format, scanner: "attic")
+            let other = others.line(of: event, adapter: "hci0", at: .zero)
+            #expect(other == nil)
+        }
+    }
+
+    @Test func theOptionHasTheNamesOfTheLibrary() throws {
+        let names = RecoveryChoice.allCases.map(\.rawValue)
+        #expect(names == ["none", "rescan", "power", "usb"])
+        #expect(RecoveryChoice.allCases.map(\.policy.limit) == [.none, .rescan, .power, .usb])
+        // A step that switches the adapter on needs the right to do it at any time.
+        #expect(try Scan.parse(["--recover", "power"]).keptForRadio == [.netRaw, .netAdmin])
+        #expect(try Scan.parse(["--recover", "rescan"]).keptForRadio == [.netRaw])
+        #expect(try Scan.parse([]).keptForRadio == [.netRaw])
+        #expect(throws: (any Error).self) { _ = try Scan.parse(["--recover", "reset"]) }
     }
 
     @Test func theHeartCountsWhatIsHeard() async throws {

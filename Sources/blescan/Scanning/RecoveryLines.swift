@@ -1,0 +1,129 @@
+import ArgumentParser
+import BLECore
+import BareBLE
+
+/// The limit of what a scan may do when its adapter has stopped reporting.
+enum RecoveryChoice: String, ExpressibleByArgument, CaseIterable, Sendable {
+    /// Nothing: silence is reported alone.
+    case nothing = "none"
+    /// The scan is begun again, and the events are switched on again.
+    case rescan
+    /// The adapter is also switched off and on.
+    case power
+    /// The device is also set up again.
+    case usb
+
+    /// What the library may do.
+    var policy: RecoveryPolicy {
+        switch self {
+        case .nothing: .none
+        case .rescan: .rescan
+        case .power: .power
+        case .usb: .usb
+        }
+    }
+
+    /// Whether a step may switch the adapter off, or take it away: the scan then waits for its return.
+    var endsLinks: Bool {
+        switch self {
+        case .nothing, .rescan: false
+        case .power, .usb: true
+        }
+    }
+}
+
+extension RecoveryEvent {
+    /// Returns the line for users, without the name of the program.
+    func line(_ adapter: String) -> String {
+        switch self {
+        case .began(let step, let reason): "\(adapter): recovery step \(step) begins, because \(reason.words)"
+        case .failed(let step, let error):
+            "\(adapter): recovery step \(step) was not taken: \(error.reason)"
+                + (error.code == .notPermitted ? "; see bareble-recover(8), the helper that may" : "")
+        case .recovered(let step?, let time):
+            "\(adapter) works again after recovery step \(step), \(time.components.seconds) s after the trouble was noticed"
+        case .recovered(nil, let time):
+            "\(adapter) works again by itself, \(time.components.seconds) s after the trouble was noticed"
+        case .exhausted(let reason, let next):
+            "\(adapter): no permitted recovery step has helped: \(reason.words); "
+                + (next.map { "the next run begins in \($0.components.seconds) s" }
+                    ?? "permit more by --recover, or unplug the adapter and plug it in again")
+        case .dropped(let count): "\(adapter): \(count.counted("event")) of recovery dropped"
+        }
+    }
+
+    /// Whether it is about beginning the scan again, which the notice of the silence reports too.
+    var isRescan: Bool {
+        if case .began(.rescan, _) = self { true } else { false }
+    }
+
+    /// The name and the members of the object.
+    fileprivate var object: (event: String, members: [JSONLine.Member]) {
+        switch self {
+        case .began(let step, let reason):
+            ("recoveryBegan", [.init(key: "step", value: .string(step.name))] + reason.members)
+        case .failed(let step, let error):
+            (
+                "recoveryFailed",
+                [
+                    .init(key: "step", value: .string(step.name)), .init(key: "error", value: .string(error.reason)),
+                    .init(key: "code", value: .string(error.code.description)),
+                ]
+            )
+        case .recovered(let step, let time):
+            (
+                "recovered",
+                [
+                    .init(key: "step", value: step.map { .string($0.name) } ?? .null),
+                    .init(key: "seconds", value: .integer(Int(time.components.seconds))),
+                ]
+            )
+        case .exhausted(let reason, let next):
+            (
+                "recoveryExhausted",
+                reason.members + [
+                    .init(key: "nextSeconds", value: next.map { .integer(Int($0.components.seconds)) } ?? .null)
+                ]
+            )
+        case .dropped(let count): ("recoveryDropped", [.init(key: "count", value: .integer(count))])
+        }
+    }
+}
+
+extension RecoveryPolicy.Reason {
+    /// The reason as part of a sentence. It names no device, as the lines of `--redact` do not.
+    fileprivate var words: String {
+        switch self {
+        case .silence(let time): "nothing was heard for \(time.components.seconds) s"
+        case .commandTimeouts(let count): "\(count.counted("command")) had no response"
+        case .suspectedLink: "the controller has a link that nobody holds"
+        case .scanRefused(let time): "the controller has refused to scan for \(time.components.seconds) s"
+        }
+    }
+
+    fileprivate var members: [JSONLine.Member] {
+        switch self {
+        case .silence(let time):
+            [
+                .init(key: "because", value: "silence"),
+                .init(key: "silenceSeconds", value: .integer(Int(time.components.seconds))),
+            ]
+        case .commandTimeouts(let count):
+            [.init(key: "because", value: "commandTimeouts"), .init(key: "commands", value: .integer(count))]
+        case .suspectedLink: [.init(key: "because", value: "suspectedLink")]
+        case .scanRefused(let time):
+            [
+                .init(key: "because", value: "scanRefused"),
+                .init(key: "refusedSeconds", value: .integer(Int(time.components.seconds))),
+            ]
+        }
+    }
+}
+
+extension JSONLine {
+    /// Creates the object about an event of recovery.
+    init(_ event: RecoveryEvent, origin: ScanLines.Origin) {
+        let object = event.object
+        self = .object(Self.members(of: origin, event: object.event) + object.members)
+    }
+}
