@@ -91,8 +91,8 @@ struct BrowseScreen: Sendable {
     private(set) var notice: Notice?
     /// The last operation, while its attribute is selected.
     private var lastCommand: (handle: AttributeHandle, command: EquivalentCommand)?
-    /// The last signal strengths of the link, in dBm.
-    private(set) var strengths: [Int] = []
+    /// The last signal strengths of the link, in dBm, from the first known one on; `nil` where it was unknown.
+    private(set) var strengths: [Int?] = []
     /// Whether there ever was a link.
     private(set) var wasConnected = false
 
@@ -184,6 +184,8 @@ extension BrowseScreen {
             if case .discovering(let mtu) = link { link = .connected(mtu: mtu) }
             discovered(found)
         case .strength(let strength):
+            // Where none was ever known, there may be no radio.
+            guard strength != nil || !strengths.isEmpty else { return }
             strengths.append(strength)
             if strengths.count > Self.strengthLimit { strengths.removeFirst() }
         case .value(let handle, let bytes, let origin):

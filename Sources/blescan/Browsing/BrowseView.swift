@@ -90,10 +90,13 @@ struct BrowseView {
             return ((isSearching ? "scanning for it" : "connecting") + " \(seconds) s", .yellow)
         case .discovering(let mtu): return ("discovering  MTU \(mtu)", .yellow)
         case .connected(let mtu):
-            guard let strength = screen.strengths.last else { return ("connected  MTU \(mtu)", .green) }
+            guard let last = screen.strengths.last else { return ("connected  MTU \(mtu)", .green) }
+            // As in the table.
+            let strength = last.map { "\($0)" } ?? "?"
             // There is no room for more in 40 columns.
             guard area.columns >= 70 else { return ("connected  \(strength) dBm", .green) }
-            let row = Sparkline.text(screen.strengths.map { Optional(Double($0)) }, between: -100, and: -36, look)
+            let numbers: [Double?] = screen.strengths.map { strength in strength.map { Double($0) } }
+            let row = Sparkline.text(numbers, between: -100, and: -36, look)
             return ("connected  MTU \(mtu)  \(strength) dBm \(row)", .green)
         case .none: return ("disconnected", .red)
         case .recorded: return ("recorded", .yellow)

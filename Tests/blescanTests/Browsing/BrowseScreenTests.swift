@@ -156,6 +156,20 @@ struct Browsed {
         #expect(!browsed.lines()[0].contains("dBm"))
     }
 
+    /// A measurement that fails must not leave the former strength on the screen.
+    @Test func aSignalThatIsUnknownIsShownAsSuch() {
+        var browsed = Browsed.connected()
+        browsed.take(.strength(nil))
+        #expect(!browsed.lines()[0].contains("dBm"), "none was ever known")
+        browsed.take(.strength(-60), .strength(nil))
+        #expect(browsed.lines()[0].contains("  connected  MTU 247  ? dBm ▅"), "\(browsed.lines()[0])")
+        browsed.resize(columns: 40, rows: 20)
+        #expect(browsed.lines()[0].contains("  connected  ? dBm"), "\(browsed.lines()[0])")
+        browsed.resize(columns: 80, rows: 20)
+        browsed.take(.strength(-50))
+        #expect(browsed.lines()[0].contains("  connected  MTU 247  -50 dBm ▅ ▆  "), "\(browsed.lines()[0])")
+    }
+
     /// The numbers of the selected attribute stay on the screen, and so does the time of the last one.
     @Test func theNumbersOfAValueAreDrawn() {
         var browsed = Browsed.connected()
