@@ -17,7 +17,7 @@ package final class RecoveryClaim: Sendable {
         release = nil
     }
 
-    /// Creates a claim among the programs of a pretended machine.
+    /// Creates a claim among the programs of a simulated machine.
     ///
     /// - Parameter release: Called when the last reference to it goes away.
     package init(releasedBy release: @escaping @Sendable () -> Void) {

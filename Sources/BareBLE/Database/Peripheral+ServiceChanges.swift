@@ -197,7 +197,7 @@ extension Peripheral {
             log.report(.info, "services changed", ["handles": "\(change.handles)"])
             obey(change.handles)
         } catch {
-            log.report(.warning, "a change of services makes no sense", ["reason": "\(error)"])
+            log.report(.warning, "a change of services is malformed", ["reason": "\(error)"])
         }
     }
 

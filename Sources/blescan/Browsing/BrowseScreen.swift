@@ -79,6 +79,8 @@ struct BrowseScreen: Sendable {
     private(set) var attributes: [AttributeRow] = []
     private var database = GATTDatabase()
     private var values: [AttributeHandle: Value] = [:]
+    /// The handles of the services whose attributes are not shown.
+    private var folded: Set<ClosedRange<AttributeHandle>> = []
     private(set) var selected: AttributeHandle?
     /// Whether the user has selected it.
     private var isChosen = false
@@ -91,8 +93,8 @@ struct BrowseScreen: Sendable {
     private(set) var notice: Notice?
     /// The last operation, while its attribute is selected.
     private var lastCommand: (handle: AttributeHandle, command: EquivalentCommand)?
-    /// The last signal strengths of the link, in dBm.
-    private(set) var strengths: [Int] = []
+    /// The last signal strengths of the link, in dBm, from the first known one on; `nil` where it was unknown.
+    private(set) var strengths: [Int?] = []
     /// Whether there ever was a link.
     private(set) var wasConnected = false
 
@@ -125,11 +127,24 @@ struct BrowseScreen: Sendable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The place of the selected attribute in the tree.
-    var selectedPlace: Int? { selected.flatMap { handle in attributes.firstIndex { $0.handle == handle } } }
+    /// The attributes that are shown: all but those of folded services.
+    var shown: [AttributeRow] {
+        if folded.isEmpty { return attributes }
+        return attributes.filter { row in
+            row.kind == .service || !folded.contains { $0.contains(row.handle) }
+        }
+    }
+
+    /// Returns whether an attribute is a service whose attributes are not shown.
+    func isFolded(_ row: AttributeRow) -> Bool {
+        row.kind == .service && folded.contains { $0.lowerBound == row.handle }
+    }
+
+    /// The place of the selected attribute among those that are shown.
+    var selectedPlace: Int? { selected.flatMap { handle in shown.firstIndex { $0.handle == handle } } }
 
     /// The selected attribute.
-    var selectedRow: AttributeRow? { selectedPlace.map { attributes[$0] } }
+    var selectedRow: AttributeRow? { selected.flatMap { handle in attributes.first { $0.handle == handle } } }
 
     /// Returns the value of an attribute as text; `nil` if there is nothing to show.
     func text(of row: AttributeRow) -> ValueText? {
@@ -184,6 +199,8 @@ extension BrowseScreen {
             if case .discovering(let mtu) = link { link = .connected(mtu: mtu) }
             discovered(found)
         case .strength(let strength):
+            // Where none was ever known, there may be no radio.
+            guard strength != nil || !strengths.isEmpty else { return }
             strengths.append(strength)
             if strengths.count > Self.strengthLimit { strengths.removeFirst() }
         case .value(let handle, let bytes, let origin):
@@ -240,9 +257,11 @@ extension BrowseScreen {
         } else {
             values = values.filter { handles.contains($0.key) }
         }
+        folded.formIntersection(found.services.map(\.handles))
         if isChosen, let selected, handles.contains(selected) { return }
         // What can be read or subscribed to is what users come for.
-        selected = (attributes.first { $0.kind == .characteristic } ?? attributes.first)?.handle
+        let rows = shown
+        selected = (rows.first { $0.kind == .characteristic } ?? rows.first)?.handle
         isChosen = false
         top = 0
     }
@@ -331,8 +350,9 @@ extension BrowseScreen: LiveContent {
             view = key.scrolled(line, rows: area.rows).map { .keys(line: $0) } ?? .tree
             return .none
         }
-        if let next = key.moved(from: selectedPlace, count: attributes.count, page: max(1, area.rows / 2)) {
-            selected = attributes[next].handle
+        let rows = shown
+        if let next = key.moved(from: selectedPlace, count: rows.count, page: max(1, area.rows / 2)) {
+            selected = rows[next].handle
             isChosen = true
             return .none
         }
@@ -348,11 +368,29 @@ extension BrowseScreen: LiveContent {
         case .enter, .character("r"): return request(.read)
         case .character("w"): return request(.write)
         case .character("s"), .character("n"): return request(.subscribe)
-        case .up, .down, .left, .right, .pageUp, .pageDown, .home, .end, .character, .backspace, .clear, .redraw,
-            .click:
-            break
+        case .left: fold()
+        case .right: unfold()
+        case .up, .down, .pageUp, .pageDown, .home, .end, .character, .backspace, .clear, .redraw, .click: break
         }
         return .none
+    }
+
+    /// The service that the selected attribute is or belongs to.
+    private var selectedService: GATTService? {
+        selected.flatMap { handle in database.services.first { $0.handles.contains(handle) } }
+    }
+
+    private mutating func fold() {
+        guard let service = selectedService else { return }
+        folded.insert(service.handles)
+        // The selected attribute must be shown.
+        selected = service.handles.lowerBound
+        isChosen = true
+    }
+
+    private mutating func unfold() {
+        guard let service = selectedService else { return }
+        folded.remove(service.handles)
     }
 
     private mutating func connect(at now: BootInstant) -> ScreenAction {

@@ -45,7 +45,8 @@ struct BrowseView {
         let top = top(in: room)
         let layout = layout
         var lines = [titleLine]
-        lines += screen.attributes[min(top, screen.attributes.count)...].prefix(room).map { line(of: $0, layout) }
+        let rows = screen.shown
+        lines += rows[min(top, rows.count)...].prefix(room).map { line(of: $0, layout) }
         while lines.count < area.rows - bottom.count { lines.append(area.empty) }
         return (lines + bottom, top)
     }
@@ -53,7 +54,7 @@ struct BrowseView {
     /// Returns the first attribute with which the selected one is on the screen, and the service that it belongs to if
     /// that is the line before.
     private func top(in room: Int) -> Int {
-        let top = max(0, min(screen.top, screen.attributes.count - room))
+        let top = max(0, min(screen.top, screen.shown.count - room))
         guard let place = screen.selectedPlace else { return top }
         let first = min(max(top, place - room + 1), place)
         return first == 1 && room > 1 ? 0 : first
@@ -90,10 +91,13 @@ struct BrowseView {
             return ((isSearching ? "scanning for it" : "connecting") + " \(seconds) s", .yellow)
         case .discovering(let mtu): return ("discovering  MTU \(mtu)", .yellow)
         case .connected(let mtu):
-            guard let strength = screen.strengths.last else { return ("connected  MTU \(mtu)", .green) }
+            guard let last = screen.strengths.last else { return ("connected  MTU \(mtu)", .green) }
+            // As in the table.
+            let strength = last.map { "\($0)" } ?? "?"
             // There is no room for more in 40 columns.
             guard area.columns >= 70 else { return ("connected  \(strength) dBm", .green) }
-            let row = Sparkline.text(screen.strengths.map { Optional(Double($0)) }, between: -100, and: -36, look)
+            let numbers: [Double?] = screen.strengths.map { strength in strength.map { Double($0) } }
+            let row = Sparkline.text(numbers, between: -100, and: -36, look)
             return ("connected  MTU \(mtu)  \(strength) dBm \(row)", .green)
         case .none: return ("disconnected", .red)
         case .recorded: return ("recorded", .yellow)
@@ -122,12 +126,18 @@ struct BrowseView {
         value.count == 0 ? "" : (look.isUnicode ? "×" : "x") + String(value.count)
     }
 
+    private var foldedMark: String { look.isUnicode ? "▸" : "+" }
+
     private func line(of row: AttributeRow, _ layout: Layout) -> ScreenLine {
         let value = screen.value(of: row.handle)
         var line = area.empty
         if row.handle == screen.selected { line.style = .reverse }
         line.add(row.handle == screen.selected ? ">" : " ")
-        line.add(value.isSubscribed ? (look.isUnicode ? "●" : "*") : " ", .green)
+        if screen.isFolded(row) {
+            line.add(foldedMark, .dim)
+        } else {
+            line.add(value.isSubscribed ? (look.isUnicode ? "●" : "*") : " ", .green)
+        }
         guard row.kind != .service else {
             let names = [row.name, row.uuid?.description, row.note.isEmpty ? nil : row.note]
             line.add(names.compactMap(\.self).joined(separator: " "), .bold)
@@ -274,6 +284,7 @@ struct BrowseView {
     private func keys(from first: Int) -> (lines: [ScreenLine], first: Int) {
         let keys: [(String, String)] = [
             ("arrows  j k", "select an attribute; also the page keys, Home and End"),
+            ("← →", "fold the service, unfold it"),
             ("Enter  r", "read the value"),
             ("w", "write: type bytes such as 05a0, or --text hi, --u16 500 …, with --without-response"),
             ("s", "subscribe, or unsubscribe; the values change in place and are counted"),
@@ -288,6 +299,7 @@ struct BrowseView {
         let letters = CharacteristicProperties.lettered.map { ($0.letter, $0.property.words) }
         let marks: [(String, String)] = [
             (look.isUnicode ? "●" : "*", "subscribed"),
+            (foldedMark, "a folded service"),
             (look.isUnicode ? "×12" : "x12", "the number of values that the peer has sent"),
             ("=", "the command that does the same in a shell"),
         ]

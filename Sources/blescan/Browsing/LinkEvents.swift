@@ -30,8 +30,8 @@ enum LinkEvent: Sendable {
     case found
     case connected(mtu: Int)
     case discovered(GATTDatabase)
-    /// The signal strength of the link was measured, in dBm.
-    case strength(Int)
+    /// The signal strength of the link was measured, in dBm; `nil` if the measurement failed, and it is unknown.
+    case strength(Int?)
     case value(AttributeHandle, [UInt8], LinkEvent.Origin)
     /// The value cannot be read.
     case unreadable(AttributeHandle, BLEError)

@@ -86,6 +86,8 @@ actor LinkSession {
             do throws(BLEError) {
                 report(.strength(try await peripheral.rssi()))
             } catch {
+                // The strength from before is not that of now. The end of the link has an event of its own.
+                if error.code != .disconnected, error.code != .cancelled { report(.strength(nil)) }
                 // Another failure may pass: the controller does not know the strength before some packets.
                 if error.code == .notPermitted { return }
             }

@@ -17,7 +17,8 @@ struct Browse: AsyncParsableCommand {
             values. The arrows select one; Enter reads it, w writes it, s subscribes to
             it or unsubscribes: the values change in place. The line that begins with =
             is the command that does the same in a shell; y copies it, where the terminal
-            accepts OSC 52. ? shows all keys, d disconnects.
+            accepts OSC 52. Left folds a service, right unfolds it. ? shows all keys, d
+            disconnects.
 
             A failure is shown in a line, and the screen goes on. After the link is lost
             c connects again.

@@ -146,7 +146,9 @@ struct Doctor: AsyncParsableCommand {
             Console.out(JSONLine(summaryOf: diagnosis, kernel: kernel).text)
             return
         }
-        let screen = DoctorScreen(diagnosis: diagnosis, repairs: repairs, isReport: report)
+        // A report is copied.
+        let screen = DoctorScreen(
+            diagnosis: diagnosis, repairs: repairs, width: report ? nil : Console.width, isReport: report)
         for line in screen.lines { Console.out(line.painted(color.look)) }
         guard report else { return }
         for line in DoctorReport(facts: facts).lines { Console.out(masking?.mask(line) ?? line) }

@@ -42,6 +42,7 @@ struct SelfTest: AsyncParsableCommand {
 
             EXIT STATUS
                0  fit      1  fit, with remarks      2  unfit
+               others: see `blescan --help`, or blescan(1)
             """)
 
     @Option(

@@ -12,23 +12,25 @@ extension Check {
         guard let first = closed.first else {
             return [.ok("sockets", "kernel \(facts.kernelRelease) opens HCI, management and L2CAP sockets")]
         }
-        let names = NearNames.list(closed.map(\.0))
-        let id = closed.count == families.count && !facts.hasBluetooth ? "no-bluetooth" : "no-sockets"
+        let areAllClosed = closed.count == families.count
+        let sockets =
+            areAllClosed ? "Bluetooth sockets unavailable" : "no \(NearNames.list(closed.map(\.0))) sockets"
+        let id = areAllClosed && !facts.hasBluetooth ? "no-bluetooth" : "no-sockets"
         return [
             .fail(
-                id, "kernel \(facts.kernelRelease) opens no \(names) sockets: \(meaning(first.1, facts))",
+                id, "kernel \(facts.kernelRelease): \(sockets); \(reason(first.1, facts))",
                 remedy: socketRemedy(first.1, facts),
                 status: first.1 == EPERM || first.1 == EACCES ? .notPermitted : .noAdapter)
         ]
     }
 
-    private static func meaning(_ number: Int32, _ facts: SystemFacts) -> String {
+    private static func reason(_ number: Int32, _ facts: SystemFacts) -> String {
         switch number {
-        case EAFNOSUPPORT where !facts.hasBluetooth: "it has no Bluetooth [EAFNOSUPPORT 97]"
-        case EAFNOSUPPORT: "it has Bluetooth, and hides it from this process [EAFNOSUPPORT 97]"
+        case EAFNOSUPPORT where !facts.hasBluetooth: "its module is not loaded, or missing [EAFNOSUPPORT 97]"
+        case EAFNOSUPPORT: "it has Bluetooth, but not for this process [EAFNOSUPPORT 97]"
         case EPROTONOSUPPORT: "a part of its Bluetooth is not loaded [EPROTONOSUPPORT 93]"
         case EPERM, EACCES: "a filter of system calls forbids them [errno \(number)]"
-        default: "[errno \(number)]"
+        default: "the kernel refuses them [errno \(number)]"
         }
     }
 

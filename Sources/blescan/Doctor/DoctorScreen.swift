@@ -4,36 +4,57 @@ import BLECore
 struct DoctorScreen {
     let diagnosis: Diagnosis
     var repairs: [Repair] = []
+    /// The columns of the terminal; `nil` for no limit.
+    var width: Int?
     /// Whether it is the beginning of a report already.
     var isReport = false
 
+    /// The columns before the text of a finding.
+    private static let indentation = 6
+
     /// The lines, each with its level in colour.
     var lines: [StyledText] {
-        repairs.map { Self.line(of: $0) } + diagnosis.lines.flatMap { Self.lines(of: $0.finding) } + [summary]
+        repairs.flatMap { block(of: $0) } + diagnosis.lines.flatMap { block(of: $0.finding) } + summary
     }
 
-    private static func line(of repair: Repair) -> StyledText {
+    private func block(of repair: Repair) -> [StyledText] {
         let level: Finding.Level = repair.failure == nil ? .ok : .fail
-        var line = StyledText((level == .ok ? "fix" : word(level)).padded(to: 6), style(level))
-        line.add([repair.adapter, repair.text].compactMap(\.self).joined(separator: ": ").printable)
-        return line
+        let text = [repair.adapter, repair.text].compactMap(\.self).joined(separator: ": ")
+        return block(text, after: level == .ok ? "fix" : Self.word(level), Self.style(level))
     }
 
-    private static func lines(of finding: Finding) -> [StyledText] {
-        var line = StyledText(word(finding.level).padded(to: 6), style(finding.level))
+    private func block(of finding: Finding) -> [StyledText] {
         let subject = finding.adapter.map { $0 + ": " } ?? ""
-        // Other programs chose their own names.
-        line.add((subject + finding.text).printable)
-        return [line] + (finding.remedy.map { [StyledText("      → " + $0.printable)] } ?? [])
+        let evidence = block(subject + finding.text, after: Self.word(finding.level), Self.style(finding.level))
+        // It is often a command: the terminal breaks it, so that it can be copied as one line.
+        return evidence + (finding.remedy.map { [StyledText("      → " + $0.printable)] } ?? [])
     }
 
-    private var summary: StyledText {
+    /// Returns a text in as many lines as the terminal needs, after the word that is in this style.
+    private func block(_ text: String, after word: String, _ style: ScreenStyle) -> [StyledText] {
+        // Other programs chose their own names.
+        let text = text.printable
+        let texts = width.map { text.wrapped(to: $0 - Self.indentation) } ?? [text]
+        return texts.enumerated().map { number, text in
+            var line = StyledText(number == 0 ? word : "", style)
+            line.pad(to: Self.indentation)
+            line.add(text)
+            return line
+        }
+    }
+
+    private var summary: [StyledText] {
         let (failures, warnings) = (diagnosis.count(.fail), diagnosis.count(.warn))
         let worst: Finding.Level = failures > 0 ? .fail : warnings > 0 ? .warn : .ok
-        var line = StyledText(
+        var counts = StyledText(
             "\(failures.counted("failure")), \(warnings.counted("warning")).", Self.style(worst))
-        if worst != .ok, !isReport { line.add("  For a bug: `blescan doctor --report` masks addresses and names.") }
-        return line
+        guard worst != .ok, !isReport else { return [counts] }
+        let advice = "For a bug: `blescan doctor --report` masks addresses and names."
+        if let width, counts.width + 2 + advice.count > width {
+            return [counts] + advice.wrapped(to: width).map { StyledText($0) }
+        }
+        counts.add("  " + advice)
+        return [counts]
     }
 
     private static func word(_ level: Finding.Level) -> String { level == .fail ? "FAIL" : level.rawValue }

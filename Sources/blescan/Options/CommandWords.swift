@@ -169,6 +169,8 @@ struct CommandWords {
         "interval": "every", "hci": "adapter", "interface": "adapter", "controller": "adapter",
         "verbose": "trace", "debug": "trace", "uuid": "service", "mac": "address", "addr": "address",
         "rssi": "min-rssi", "pin": "passkey", "filter": "name", "pcap": "record", "save": "record",
+        // Letters that other commands, or ping and btmon, have for them.
+        "t": "for", "c": "count", "w": "record",
     ]
 
     /// Returns the failure for a word that is meant as an option, or as another command; `nil` for another one.

@@ -28,6 +28,9 @@ extension AttributeArgument {
             {
                 return advised
             }
+        } else if error.attError == .writeNotPermitted {
+            // The properties of a value that is named by its handle are not known.
+            return error.with(reason: "it is not writable", hint: Self.writable)
         }
         switch reference {
         case .handle(let handle):
@@ -63,11 +66,12 @@ extension AttributeArgument {
         }
     }
 
+    private static let writable = "`blescan explore` shows which values can be written."
+
     /// Returns the failure of what the properties do not permit; `nil` for another one.
     private static func advised(
         _ error: BLEError, of properties: CharacteristicProperties, subscribing: Bool, reading: String
     ) -> BLEError? {
-        let writable = "`blescan explore` shows which values can be written."
         if error.attError == .writeNotPermitted, !properties.canWrite {
             return error.with(reason: "it is not writable (properties: \(properties))", hint: writable)
         }

@@ -1,8 +1,10 @@
 import ArgumentParser
 
 /// The help text: as wide as the terminal, but the blocks of examples and numbers are never wrapped, because they are
-/// written line by line.
+/// written line by line. That of a command ends with the page that lists the exit statuses.
 enum HelpScreen {
+    /// The heading of the list of exit statuses, which all commands share.
+    private static let statuses = "EXIT STATUS"
     /// The width for which the blocks are written.
     private static let blockWidth = 80
 
@@ -16,7 +18,10 @@ enum HelpScreen {
         guard fitted.hasPrefix("OVERVIEW: "), let narrow = blocks(of: fitted), let wide = blocks(of: whole) else {
             return fitted
         }
-        return String(fitted[..<narrow.lowerBound] + whole[wide] + fitted[narrow.upperBound...])
+        let text = String(fitted[..<narrow.lowerBound] + whole[wide] + fitted[narrow.upperBound...])
+        // The help of the program lists them itself.
+        if whole[wide].contains(statuses) { return text }
+        return text + (text.hasSuffix("\n") ? "\n" : "\n\n") + statuses + ": see `blescan --help`, or blescan(1)."
     }
 
     /// Returns the part between the overview and the usage.

@@ -201,6 +201,8 @@ enum PlainLine {
         var parts: [Part] = [
             (address.padded(to: 17), []), (kind.padded(to: 8), []), (name.padded(to: 16), .title),
         ]
+        // The bytes may be longer than a row of the terminal.
+        for decoded in SensorKeys.decoded(scanResult) { parts.append((decoded.line, .meaning)) }
         let services = scanResult.serviceUUIDs.map(\.description)
         if !services.isEmpty { parts.append(("uuids=" + services.joined(separator: ","), [])) }
         for data in scanResult.serviceData {
@@ -214,7 +216,6 @@ enum PlainLine {
         let reports = [scanResult.advertisement, scanResult.scanResponse].compactMap(\.self)
         if reports.contains(where: { !$0.advertisingData.defects.isEmpty }) { parts.append(("malformed", .defect)) }
         if let identity = scanResult.identity { parts.append(("identity=\(identity)", [])) }
-        for meaning in SensorKeys.decoded(scanResult) { parts.append((meaning.line, .meaning)) }
         return parts
     }
 }

@@ -270,7 +270,7 @@ struct ScanView {
         let keys: [(String, String)] = [
             ("q  ^C", "quit"),
             ("s  S", "sort by the next of: strength, name, address, last seen; reverse"),
-            ("/  f", "filter by a part of name, address, type or data"),
+            ("/  f", "filter by a part of name, address, type, data or measurement: /temp"),
             ("", "Enter keeps the filter, Esc clears it"),
             ("d", "hide devices with neither a name nor measurements"),
             ("Space  p", "freeze the table; again: go on"),

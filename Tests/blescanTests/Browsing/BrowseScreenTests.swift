@@ -156,6 +156,46 @@ struct Browsed {
         #expect(!browsed.lines()[0].contains("dBm"))
     }
 
+    /// What is folded stays so for the next link, and the selected attribute is always shown.
+    @Test func servicesAreFolded() {
+        var browsed = Browsed.connected()
+        func isShown() -> Bool {
+            let lines = browsed.lines()
+            return lines.contains { $0.dropFirst(2).hasPrefix("  Battery Level 2a19") }
+        }
+        #expect(isShown())
+        browsed.select(0x000E)
+        browsed.press(.left)
+        #expect(browsed.screen.selected == 0x000C)
+        let folded = browsed.lines()
+        #expect(folded.contains { $0.hasPrefix(">▸Battery 180f") }, "\(folded)")
+        #expect(!isShown())
+        browsed.press(.down)
+        #expect(browsed.screen.selected == 0x0010, "the next service")
+        browsed.press(.up, .right)
+        #expect(browsed.screen.selected == 0x000C)
+        #expect(isShown())
+        browsed.press(.left)
+        browsed.take(.ended(nil), .connected(mtu: 23), .discovered(Browsed.belt))
+        #expect(!isShown())
+        browsed.take(.discovered(GATTDatabase()))
+        #expect(browsed.screen.selected == nil)
+    }
+
+    /// A measurement that fails must not leave the former strength on the screen.
+    @Test func aSignalThatIsUnknownIsShownAsSuch() {
+        var browsed = Browsed.connected()
+        browsed.take(.strength(nil))
+        #expect(!browsed.lines()[0].contains("dBm"), "none was ever known")
+        browsed.take(.strength(-60), .strength(nil))
+        #expect(browsed.lines()[0].contains("  connected  MTU 247  ? dBm ▅"), "\(browsed.lines()[0])")
+        browsed.resize(columns: 40, rows: 20)
+        #expect(browsed.lines()[0].contains("  connected  ? dBm"), "\(browsed.lines()[0])")
+        browsed.resize(columns: 80, rows: 20)
+        browsed.take(.strength(-50))
+        #expect(browsed.lines()[0].contains("  connected  MTU 247  -50 dBm ▅ ▆  "), "\(browsed.lines()[0])")
+    }
+
     /// The numbers of the selected attribute stay on the screen, and so does the time of the last one.
     @Test func theNumbersOfAValueAreDrawn() {
         var browsed = Browsed.connected()

@@ -113,7 +113,7 @@ import Testing
         }
         let running = Task { try await session.run() }
         try await waited(for: "a signal strength") {
-            events.withLock { $0.contains { if case .strength(let strength) = $0 { strength < 0 } else { false } } }
+            events.withLock { $0.contains { if case .strength(let strength?) = $0 { strength < 0 } else { false } } }
         }
         running.cancel()
         _ = await running.result
@@ -166,7 +166,14 @@ import Testing
         }
         await radio.move(belt, to: .heard(-50))
         try await waited(for: "a signal strength") {
-            events.withLock { $0.contains { if case .strength(-50) = $0 { true } else { false } } }
+            events.withLock { $0.contains { if case .strength(let strength?) = $0 { strength == -50 } else { false } } }
+        }
+        // It is unknown again: the former one must not stay.
+        await radio.move(belt, to: .heard(127))
+        try await waited(for: "that the signal strength is unknown") {
+            events.withLock { events in
+                if case .strength(nil)? = events.last { true } else { false }
+            }
         }
         running.cancel()
         _ = await running.result

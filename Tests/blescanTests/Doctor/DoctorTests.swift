@@ -164,6 +164,28 @@ import Testing
         #expect(!outcome.output.contains("ef8c26c1e45e8cbe9d7e39d53905d68e"))
     }
 
+    /// Words are not broken, and what goes on stands below the text. A remedy can be copied as one line.
+    @Test(arguments: [40, 80, 120]) func findingsFitTheTerminal(_ width: Int) {
+        let remedy = "sudo setcap cap_net_raw,cap_net_admin+ep \"$(command -v blescan)\""
+        let text = "this process lacks CAP_NET_RAW, CAP_NET_ADMIN: no scan, no connection with parameters of one's own"
+        let diagnosis = Diagnosis(lines: [
+            Diagnosis.Line(
+                check: .capabilities, finding: .fail("no-capability", text, adapter: "hci0", remedy: remedy)),
+            Diagnosis.Line(check: .wireless, finding: .ok("wifi", "no Wi-Fi shares the antenna")),
+        ])
+        let lines = DoctorScreen(diagnosis: diagnosis, width: width).lines.map(\.plain)
+        #expect(lines.contains("      → " + remedy))
+        let others = lines.filter { !$0.contains("→") }
+        #expect(others.allSatisfy { $0.count <= width }, "\(others)")
+        #expect(lines[0].hasPrefix("FAIL  hci0: this process lacks"))
+        #expect(lines[1].hasPrefix("      ") && !lines[1].contains("→") || width == 120)
+        let words = others.joined(separator: " ").split(separator: " ").joined(separator: " ")
+        #expect(words.contains(text) && words.hasSuffix("`blescan doctor --report` masks addresses and names."))
+        let whole = DoctorScreen(diagnosis: diagnosis).lines.map(\.plain)
+        #expect(whole[0] == "FAIL  hci0: " + text)
+        #expect(whole.count == 4)
+    }
+
     /// A program's name and a kernel's message are untrusted text.
     @Test func noEscapeSequenceReachesTheTerminal() async throws {
         let machine = try FakeMachine()

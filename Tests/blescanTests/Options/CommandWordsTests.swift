@@ -20,6 +20,9 @@ import Testing
         #expect(try failure("read", "--jsno")?.hint == "Did you mean --json?")
         #expect(try failure("notify", "--raw")?.hint == "`blescan notify --help` lists the options.")
         #expect(try failure("replay", "--for")?.hint == "`blescan replay --help` lists the options.")
+        #expect(try failure("scan", "-t", "5")?.hint == "Did you mean --for?")
+        #expect(try failure("scan", "-c", "5")?.hint == "Did you mean --count?")
+        #expect(try failure("replay", "x", "-w")?.hint == "`blescan replay --help` lists the options.")
     }
 
     @Test func theTimeOfDoctorIsThatOfItsScanAlone() throws {

@@ -48,6 +48,8 @@ import Testing
         let scanResult = scanResult("12161a1884535638c1a4a00a7412730b47060e", rssi: -41)
         let line = PlainLine.styled(scanResult, at: "").painted(Self.coloured)
         #expect(line.contains(/\u{1B}\[32m[^\u{1B}]*°C[^\u{1B}]*\u{1B}\[0m/), "\(line.debugDescription)")
+        // The bytes come after what they mean.
+        #expect(line.contains(/°C.*181a=/), "\(line.debugDescription)")
     }
 
     /// Only the styles are added, in each form of `replay`.

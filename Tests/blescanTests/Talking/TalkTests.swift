@@ -14,6 +14,11 @@ import Testing
         "notify nordic-uart-tx", "write nordic-uart-rx --text hi", "wait 1 --for 20s", "read device-name",
     ]
 
+    /// The description of the operations is written line by line.
+    @Test func theHelpFitsATerminal() {
+        for line in TalkOperation.usage.split(separator: "\n") { #expect(line.count <= 80, "\(line)") }
+    }
+
     /// A battery monitor: a request is answered by three notifications, later.
     private static func monitor() async throws -> SocketPeer {
         let holder = Lock<VirtualPeripheral?>(nil)
