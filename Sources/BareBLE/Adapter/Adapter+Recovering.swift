@@ -218,7 +218,7 @@ extension Adapter {
             logger.log(
                 level: isCertain ? .warning : .info,
                 "\(reason.persistence), and no permitted step has helped", metadata: metadata)
-            if case .silence = reason, !scan.hasHeard { log.reportSilence(of: subject) }
+            if case .silence = reason, !scan.hasHeard { monitor.reportSilence() }
             recovery.events.report(.exhausted(because: reason, next: next))
         }
     }
