@@ -252,7 +252,7 @@ extension Adapter {
             logger.log(
                 level: level,
                 "\(reason.persistence), and no permitted step has helped", metadata: metadata)
-            if case .silence = reason, !scan.hasHeard { log.reportSilence(of: subject) }
+            if case .silence = reason, !scan.hasHeard { monitor.reportSilence() }
             recovery.events.report(.exhausted(because: reason, next: next))
         }
     }

@@ -18,7 +18,7 @@ package import Logging
 // | `InstanceCoordinator` | the advertising instances in the kernel, a management socket for them, and the tasks that start and stop them |
 // | `LinkAcceptor` | the listening socket, and the accepted links that a connect has to claim |
 // | `AdapterSecurity` | the bonds, the pairings, the management interface, the keys that the kernel has, and their events |
-// | `PresenceMonitor` | which adapter this is, how it is, what follows that, and the kernel's announcements of changes |
+// | `PresenceMonitor` | which adapter this is, how it is, what follows that, the kernel's announcements of changes, and the log of problems |
 // | `Waiters` | the tasks that wait for any of these |
 //
 // Duties
@@ -48,7 +48,6 @@ package actor Adapter {
 
     nonisolated let loop: EventLoop
     let system: AdapterSystem
-    var log: AdapterLog
     let hci: HCIChannel
     let security: AdapterSecurity
     let scan = ScanCoordinator()
@@ -58,8 +57,8 @@ package actor Adapter {
     let advertiser: AdvertiseCoordinator
     let instances: InstanceCoordinator
     let recovery: RecoveryCoordinator
+    let monitor: PresenceMonitor
     var links = LinkTable()
-    var monitor: PresenceMonitor
     let waiting: Waiters<Wake>
     private var timer = DeadlineTimer()
 
@@ -79,8 +78,7 @@ package actor Adapter {
         system: AdapterSystem = .kernel
     ) {
         self.loop = loop
-        log = AdapterLog(logger)
-        monitor = PresenceMonitor(selector)
+        monitor = PresenceMonitor(selector, logger: logger)
         self.system = system
         waiting = Waiters(on: loop)
         initiator = ConnectionInitiator(on: loop, maximumLinks: maximumLinks)
@@ -115,7 +113,7 @@ package actor Adapter {
     /// What a failure is about; `nil` before an adapter has been found, where none was named.
     var subject: String? { monitor.subject }
 
-    var logger: Logger { log.logger }
+    var logger: Logger { monitor.logger }
 
     /// The bonds of this adapter.
     var bonds: BondedDevices { security.bonds }
@@ -211,7 +209,7 @@ extension Adapter {
                 case .stalled(_, let time):
                     perform(recovery.silent(for: time, at: loop.now()))
                     // No step follows that could end it.
-                    if !recovery.policy.permits(.rescan), !scan.hasHeard { log.reportSilence(of: name) }
+                    if !recovery.policy.permits(.rescan), !scan.hasHeard { monitor.reportSilence() }
                 case .refused(let time, let isNews): scanRefused(for: time, isNews: isNews)
                 case .started: perform(recovery.scanAccepted(at: loop.now()))
                 case .disturbed, .unable, .scanBusy, .paused, .ended: break

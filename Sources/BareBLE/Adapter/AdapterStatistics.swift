@@ -174,7 +174,7 @@ extension Adapter {
     /// Logs what should not happen, at most once a minute.
     func logWarnings() {
         let statistics = statistics
-        log.report(statistics.forEachProblem, of: name, at: loop.now())
+        monitor.reportProblems(statistics.forEachProblem, at: loop.now())
     }
 }
 

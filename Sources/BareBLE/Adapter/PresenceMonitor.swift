@@ -1,10 +1,12 @@
 internal import BLECore
 internal import BLELinux
+internal import Logging
 
 // Which adapter this is, and how it is: on, off or away.
 //
 // Duties: recognize the adapter among those of the machine, count its losses, keep the tasks that wait for it and the
 // sequences that follow its state, and the two ways to notice a change: the kernel's announcements, and a timer.
+// It also keeps the log of the adapter's problems, which names it in each line.
 //
 // Invariants
 // - The adapter is chosen once: by the selector, and afterwards by the address, whatever its number becomes.
@@ -15,7 +17,7 @@ internal import BLELinux
 // - The monitor never looks at the adapter: its owner does, and updates it. `Adapter+Presence` decides what follows.
 
 /// Which adapter this is, how it is, and which tasks and sequences follow that.
-struct PresenceMonitor: ~Copyable {
+final class PresenceMonitor {
     let selector: AdapterSelector
     private(set) var presence = Adapter.Presence.unknown
     private(set) var info: ControllerInfo?
@@ -33,12 +35,14 @@ struct PresenceMonitor: ~Copyable {
     private var lastNumber: UInt64 = 0
     private var timer: TimerID?
     private let deviceEvents = DeviceEvents()
+    private var log: AdapterLog
 
     /// How often a lost or switched-off adapter is looked for, and one in use looked at.
     private static let pause: Duration = .seconds(2)
 
-    init(_ selector: AdapterSelector) {
+    init(_ selector: AdapterSelector, logger: Logger) {
         self.selector = selector
+        log = AdapterLog(logger)
     }
 
     /// The adapter's name in messages.
@@ -59,35 +63,47 @@ struct PresenceMonitor: ~Copyable {
     var isObserved: Bool { !observers.isEmpty }
     var isTimerSet: Bool { timer != nil }
 
-    mutating func update(_ info: ControllerInfo) { self.info = info }
+    func update(_ info: ControllerInfo) { self.info = info }
 
-    mutating func update(_ presence: Adapter.Presence) {
+    func update(_ presence: Adapter.Presence) {
         self.presence = presence
         if presence != .up { wasReset = false }
     }
 
-    mutating func countLoss() { losses += 1 }
+    func countLoss() { losses += 1 }
 
     /// Another program has reset the controller.
-    mutating func countReset() {
+    func countReset() {
         losses += 1
         wasReset = true
     }
 
-    mutating func keepPower(_ keepsPower: Bool) { self.keepsPower = keepsPower }
+    func keepPower(_ keepsPower: Bool) { self.keepsPower = keepsPower }
+
+    // MARK: Log
+
+    var logger: Logger { log.logger }
+
+    /// Logs the counts of what should not happen, if there is more than was logged and a line is due.
+    func reportProblems(_ counts: WarningThrottle.Counts, at now: BootInstant) {
+        log.report(counts, of: name, at: now)
+    }
+
+    /// Logs once that scans have heard nothing from the beginning.
+    func reportSilence() { log.reportSilence(of: name) }
 
     // MARK: Tasks that wait
 
-    mutating func addWaiter(_ waiter: UInt64) { waiters.append(waiter) }
+    func addWaiter(_ waiter: UInt64) { waiters.append(waiter) }
 
-    mutating func removeWaiter(_ waiter: UInt64) { waiters.removeAll { $0 == waiter } }
+    func removeWaiter(_ waiter: UInt64) { waiters.removeAll { $0 == waiter } }
 
     /// The tasks to resume: the adapter is on.
     var waitersToResume: [UInt64] { presence == .up ? waiters : [] }
 
     // MARK: Observers
 
-    mutating func observe(_ buffer: StreamBuffer<AdapterState>, _ now: AdapterState) -> UInt64 {
+    func observe(_ buffer: StreamBuffer<AdapterState>, _ now: AdapterState) -> UInt64 {
         report(now)
         buffer.yield(now)
         reported = now
@@ -96,10 +112,10 @@ struct PresenceMonitor: ~Copyable {
         return lastNumber
     }
 
-    mutating func stopObserving(_ number: UInt64) { observers[number] = nil }
+    func stopObserving(_ number: UInt64) { observers[number] = nil }
 
     /// Reports a state that differs from the one reported last.
-    mutating func report(_ state: AdapterState) {
+    func report(_ state: AdapterState) {
         guard !observers.isEmpty, state != reported else { return }
         reported = state
         for observer in observers.inOrder { observer.yield(state) }
@@ -121,20 +137,20 @@ struct PresenceMonitor: ~Copyable {
 
     // MARK: Time
 
-    mutating func startTimer(_ loop: EventLoop, _ handler: @escaping EventLoop.Handler) {
+    func startTimer(_ loop: EventLoop, _ handler: @escaping EventLoop.Handler) {
         guard timer == nil else { return }
         timer = loop.schedule(at: loop.now() + Self.pause, handler)
     }
 
-    mutating func stopTimer(_ loop: EventLoop) {
+    func stopTimer(_ loop: EventLoop) {
         if let timer { loop.cancel(timer) }
         timer = nil
     }
 
-    mutating func timerFired() { timer = nil }
+    func timerFired() { timer = nil }
 
     /// Nothing is noticed any more.
-    mutating func end(on loop: EventLoop) {
+    func end(on loop: EventLoop) {
         stopTimer(loop)
         deviceEvents.end(on: loop)
     }

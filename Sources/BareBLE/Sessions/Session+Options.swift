@@ -107,6 +107,14 @@ public typealias ConnectionEventSequence = BLESequence<Session.Event>
 @available(*, deprecated, renamed: "ConnectionEventSequence")
 public typealias ConnectionEvents = ConnectionEventSequence
 
+/// The security of a session's links, from the moment when `Session.securityChanges` was read.
+///
+/// Changes that come before the iteration wait for the first iterator; a further one of the same sequence begins at its
+/// creation. At most 64 wait; beyond that the oldest are dropped, so the last one is always there. The sequence ends
+/// when the session has ended. `next()` throws `BLEError` with `.busy` while another task waits for the next change of
+/// this iterator. The sequence is a reference to the session, and keeps it alive.
+public typealias LinkSecuritySequence = BLESequence<LinkSecurity>
+
 extension Session {
     /// An event of a session.
     public enum Event: Equatable, Sendable {
@@ -114,8 +122,6 @@ extension Session {
         case connecting(attempt: Int)
         /// The link is up; `onReady` begins.
         case connected
-        /// The link is encrypted: to a bonded peer right after `connected`, otherwise once it was paired.
-        case secured(LinkSecurity)
         /// The link is ready for use.
         case ready
         /// The link was lost, or could not be made.

@@ -112,6 +112,15 @@ extension Session {
         }
     }
 
+    /// The security of each link when it becomes encrypted, beginning when the property is read.
+    ///
+    /// The link to a bonded peer is encrypted before `onReady` begins, any other one by a pairing, if there is one.
+    /// A link is reported once, and again after `returnLink(_:)`; a further pairing on it is not reported.
+    /// `Peripheral.security` is the present security.
+    public nonisolated var securityChanges: LinkSecuritySequence {
+        broadcaster.securityChanges(keeping: self)
+    }
+
     /// Returns the link, once it is ready.
     ///
     /// - Parameter limit: The longest wait; `nil` waits for as long as the task lives.
@@ -515,7 +524,7 @@ extension Session {
             link.onSecured { [weak self] security in
                 self?.assumeIsolated { session in
                     guard let current = session.current?.link, ObjectIdentifier(current) == number else { return }
-                    session.broadcaster.report(.secured(security), nil)
+                    session.broadcaster.report(security)
                 }
             }
         }

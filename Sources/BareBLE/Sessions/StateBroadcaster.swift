@@ -1,6 +1,6 @@
 internal import BLELinux
 
-/// Reports the state and the events of a session to its listeners.
+/// Reports the state, the events and the security of a session to its listeners.
 ///
 /// State and listeners change together, so a new listener always receives the current state first and then each change
 /// exactly once.
@@ -15,6 +15,8 @@ final class StateBroadcaster: Sendable {
     }
 
     private let content = Lock(State())
+    /// Reports links that become encrypted. It is not a case of `Session.Event`: programs switch over all its cases.
+    private let security = EventBroadcaster<LinkSecurity>(capacity: StateBroadcaster.capacity)
 
     var state: Session.State { content.withLock { $0.state } }
 
@@ -27,6 +29,15 @@ final class StateBroadcaster: Sendable {
                 if state == .ended { listener.finish() }
             }
         }
+        if state == .ended { security.finish() }
+    }
+
+    /// Reports the security of a link that has become encrypted.
+    func report(_ security: LinkSecurity) { self.security.report(security) }
+
+    /// Returns the security of the links that become encrypted from now on, in a sequence that keeps `session` alive.
+    func securityChanges(keeping session: Session) -> LinkSecuritySequence {
+        security.events(losses: .none, keeping: session)
     }
 
     /// Returns a buffer that begins with the state of `session`, and its number for `removeListener`.

@@ -10,8 +10,8 @@
 ///
 /// It is the type of all sequences that have no methods of their own: `AdapterStateSequence`,
 /// `AdvertisingStateSequence`, `ConnectionEventSequence`, `DeviceListChangeSequence`, `IncomingChannelSequence`,
-/// `LocalPeripheralEventSequence`, `PacketSequence`, `RSSISequence`, `ReadyToUpdateSequence`, `RecoveryEventSequence`,
-/// `SecurityEventSequence` and `ServiceChangeSequence`.
+/// `LinkSecuritySequence`, `LocalPeripheralEventSequence`, `PacketSequence`, `RSSISequence`, `ReadyToUpdateSequence`,
+/// `RecoveryEventSequence`, `SecurityEventSequence` and `ServiceChangeSequence`.
 /// What each delivers, and how it ends, is described there. Leaving the loop, and cancelling its task, ends the
 /// iteration.
 ///

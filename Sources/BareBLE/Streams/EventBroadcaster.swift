@@ -43,11 +43,15 @@ final class EventBroadcaster<Event: Sendable>: Sendable {
     /// - Parameters:
     ///   - losses: How dropped events are reported.
     ///   - first: The first event of each iterator; `nil` for none.
-    func events(losses: LossReport<Event>, beginningWith first: Event? = nil) -> BLESequence<Event> {
+    ///   - owner: What the sequence keeps alive; `nil` for nothing.
+    func events(
+        losses: LossReport<Event>, beginningWith first: Event? = nil, keeping owner: (any Actor)? = nil
+    ) -> BLESequence<Event> {
         BLESequence(losses: losses) { [self] in
             let (buffer, number) = addListener()
             if let first { buffer.yield(first) }
-            return StreamListener(buffer: buffer, token: LifetimeToken { self.removeListener(number) })
+            let token = LifetimeToken { withExtendedLifetime(owner) { self.removeListener(number) } }
+            return StreamListener(buffer: buffer, token: token)
         }
     }
 

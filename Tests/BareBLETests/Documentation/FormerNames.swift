@@ -24,6 +24,19 @@ func formerNamesOfSequences(_ session: Session, _ central: Central, _ monitor: D
     for try await change in changes { print(change.left) }
 }
 
+/// A switch over all events of sessions: a further case would break the source of programs.
+@available(*, deprecated)
+func formerCasesOfEvents(_ event: ConnectionEvent) {
+    switch event {
+    case .connecting(let attempt): print(attempt)
+    case .disconnected(let loss): print(loss.error)
+    case .servicesChanged(let handles): print(handles)
+    case .gaveUp(let error): print(error)
+    case .missed(let count): print(count)
+    case .connected, .ready, .ended: print(event)
+    }
+}
+
 @available(*, deprecated)
 func formerNamesOfDiscoveryAndReads(_ device: Peripheral) async throws {
     try await device.discover(.full)

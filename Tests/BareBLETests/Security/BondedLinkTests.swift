@@ -47,12 +47,42 @@ import Testing
     @Test func aSessionReportsThatItsLinkIsEncrypted() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time)
-            try await bench.pair()
+            let bond = try await bench.pair()
             let session = try await bench.central.session(with: bench.id)
+            var changes = session.securityChanges.makeAsyncIterator()
+            _ = try await session.ready()
+            let security = try #require(try await changes.next())
+            #expect(security.level == 2 && security.keySize == 16 && security.bond?.peer == bond.peer)
+            await session.disconnect()
+            #expect(try await changes.next() == nil)
+            var late = session.securityChanges.makeAsyncIterator()
+            #expect(try await late.next() == nil)
+        }
+    }
+
+    @Test func aSessionReportsThatItsLinkIsEncryptedBeforeItIsPrepared() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            let waiting = Lock<LinkSecuritySequence?>(nil)
+            let options = Session.Options(reconnect: .backoff(initial: .seconds(1), jitter: 0))
+            let session = try await bench.central.session(
+                with: bench.id, options,
+                onReady: { _ in
+                    guard let changes = waiting.withLock({ $0.take() }) else { return }
+                    var iterator = changes.makeAsyncIterator()
+                    #expect(try await iterator.next()?.level == 2)
+                })
+            _ = try await session.ready()
             var events = session.events.makeAsyncIterator()
-            var words: [String] = []
-            while words.last != "ready", let event = try await events.next() { words.append(event.word) }
-            #expect(words.suffix(3) == ["connected", "secured 2", "ready"])
+            #expect(try await events.next() == .ready)
+            waiting.withLock { $0 = session.securityChanges }
+            await bench.radio.disconnect(bench.device)
+            let words = try await events.words(upTo: "ready")
+            let isTaken = waiting.withLock { $0 == nil }
+            #expect(isTaken)
+            // Otherwise `onReady` takes too long, and another link is made.
+            #expect(words.filter { $0 == "connected" } == ["connected"], "\(words)")
             await session.disconnect()
         }
     }
@@ -61,14 +91,13 @@ import Testing
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time, configure: { $0.onDemand = PairingOptions() })
             let session = try await bench.central.session(with: bench.id)
-            var events = session.events.makeAsyncIterator()
-            #expect(try await session.ready().read(0xFFF1) == [7])
-            var words: [String] = []
-            while words.last?.hasPrefix("secured") != true, let event = try await events.next() {
-                words.append(event.word)
-            }
-            #expect(words.suffix(2) == ["ready", "secured 2"])
+            var changes = session.securityChanges.makeAsyncIterator()
+            let link = try await session.ready()
+            #expect(await link.security == .none)
+            #expect(try await link.read(0xFFF1) == [7])
+            #expect(try await changes.next()?.level == 2)
             await session.disconnect()
+            #expect(try await changes.next() == nil)
         }
     }
 

@@ -88,7 +88,6 @@ extension Session.Event {
         switch self {
         case .connecting(let attempt): "connecting \(attempt)"
         case .connected: "connected"
-        case .secured(let security): "secured \(security.level)"
         case .ready: "ready"
         case .disconnected(let loss): "disconnected \(loss.error.code)"
         case .servicesChanged: "servicesChanged"

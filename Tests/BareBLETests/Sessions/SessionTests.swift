@@ -226,6 +226,21 @@ import Testing
         while await bench.peripheral.isConnected, !Task.isCancelled { await Task.yield() }
     }
 
+    @Test func aListenerToTheSecurityHoldsTheSession() async throws {
+        let bench = try SessionBench()
+        var session: Session? = try await bench.session()
+        weak let held = session
+        var changes: LinkSecuritySequence.AsyncIterator? = session?.securityChanges.makeAsyncIterator()
+        _ = try await session?.ready()
+        session = nil
+        #expect(held != nil)
+        #expect(await bench.peripheral.isConnected)
+        withExtendedLifetime(changes) {}
+        changes = nil
+        while await bench.peripheral.isConnected, !Task.isCancelled { await Task.yield() }
+        #expect(held == nil)
+    }
+
     @Test func eventsThatAreNotTakenAreCounted() async throws {
         let bench = try SessionBench()
         let session = try await bench.session()

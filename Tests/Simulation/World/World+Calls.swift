@@ -132,7 +132,6 @@ extension World {
             switch event {
             case .connecting: "connecting"
             case .connected: "connected"
-            case .secured: "secured"
             case .ready: "ready"
             case .disconnected: "disconnected"
             case .servicesChanged: "servicesChanged"

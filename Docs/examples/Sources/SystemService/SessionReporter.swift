@@ -6,7 +6,7 @@ public import ServiceLifecycle
 /// does the daemon's work.
 ///
 /// - `READY=1` once, when the first link is ready. Until then systemd reports the unit as starting.
-/// - `STATUS=` with each event, for `systemctl status`.
+/// - `STATUS=` with each event, for `systemctl status`. The security of the links is only logged.
 /// - `WATCHDOG=1` twice as often as the manager requires. The event loop of the links also times the wait between two:
 ///   if it hangs, the manager receives no more of them, and restarts the daemon.
 /// - `STOPPING=1` at a graceful stop.
@@ -31,9 +31,11 @@ public struct SessionReporter: Service, CustomStringConvertible {
 
     /// Reports until the daemon is stopped, or the session has ended.
     public func run() async throws {
+        let changes = session.securityChanges
         try await cancelWhenGracefulShutdown {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { await manager.feedWatchdog(by: clock) }
+                group.addTask { try await logSecurity(changes) }
                 try await followEvents()
                 group.cancelAll()
             }
@@ -54,11 +56,16 @@ public struct SessionReporter: Service, CustomStringConvertible {
         }
     }
 
+    private func logSecurity(_ changes: LinkSecuritySequence) async throws {
+        for try await security in changes {
+            logger.info("the link to \(session.name) is encrypted, level \(security.level)")
+        }
+    }
+
     private func words(for event: Session.Event) -> String {
         switch event {
         case .connecting(let attempt): "connecting to \(session.name), attempt \(attempt)"
         case .connected: "connected to \(session.name), getting ready"
-        case .secured(let security): "the link to \(session.name) is encrypted, level \(security.level)"
         case .ready: "\(session.name) is ready"
         case .disconnected(let loss): "\(next(after: loss)): \(loss.error)"
         case .servicesChanged(let handles): "\(session.name) has changed its services at \(handles)"
