@@ -41,11 +41,11 @@ simulate: ## Play SEEDS (0..<10000) of the simulation, in a release build
 embedded: ## Compile BLECore as Embedded Swift
 	@$(TOOLS)/compile-embedded
 
-api: ## Compare the public interface of the debug build with Docs/api.md; UPDATE=1 writes the page
+api: ## Compare the public interface of the debug build with Docs/users/api.md; UPDATE=1 writes the page
 	swift build
 	@$(TOOLS)/list-api $(if $(UPDATE),--update)
 
-reliability: ## Compare the catalogue of faults with its tests and Docs/reliability.md; UPDATE=1 writes its table
+reliability: ## Compare the catalogue of faults with its tests and Docs/users/reliability.md; UPDATE=1 writes its table
 	@$(TOOLS)/list-reliability $(if $(UPDATE),--update)
 
 man: ## Write the manual pages and completions, from the debug build

@@ -2,8 +2,8 @@
 
     N passed, N failed, N skipped
 
-Steps: unit (all Swift tests, debug), api (the public interface and the catalogue of faults are as Docs/api.md and
-Docs/reliability.md say), examples (the daemons in Docs/examples, built, tested and run, and their units; the modules in Docs/companions), simulation (ten thousand seeds,
+Steps: unit (all Swift tests, debug), api (the public interface and the catalogue of faults are as Docs/users/api.md and
+Docs/users/reliability.md say), examples (the daemons in Docs/examples, built, tested and run, and their units; the modules in Docs/companions), simulation (ten thousand seeds,
 release), sanitized (the core's tests with the address sanitizer), fuzz (every parser and whole sessions, optimised, with that sanitizer, some seconds each), embedded (BLECore as Embedded Swift),
 linkage (what a daemon links), load (a fraction of `make soak`), packaging (manual pages, completions, the Debian package in
 a chroot, and packages on the product CoreBluetooth and on the installed module), kernel (blescan and a daemon in a virtual machine).

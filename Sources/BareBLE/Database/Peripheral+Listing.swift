@@ -15,7 +15,7 @@ extension Peripheral {
     ///   - uuids: The UUIDs; `nil` for all services.
     ///   - range: The handles to search.
     ///   - limit: The number of services with one UUID that is enough.
-    ///   - timeout: The longest time for all of it.
+    ///   - timeout: The longest time for all of it, including the wait for its turn; `nil` for 60 s.
     /// - Throws: `BLEError` with `.invalidArgument` for handle 0, `.refusedByPeer`, `.insufficientSecurity`,
     ///   `.malformedReply`, `.tooLong`, `.timedOut`, `.disconnected`, `.cancelled`.
     ///
@@ -32,6 +32,7 @@ extension Peripheral {
     /// Lists the peer's secondary services, which are only used where another service includes them, or those with
     /// certain UUIDs, ordered by handle.
     ///
+    /// - Parameter timeout: The longest time for all of it; `nil` for 60 s.
     /// - Throws: `BLEError` as `discoverServices(_:in:limit:timeout:)` does.
     ///
     /// Spec: Service Definition, Core Vol 3 Part G, 3.1.
@@ -49,6 +50,7 @@ extension Peripheral {
     /// A reference to a service with a long UUID takes one more request. The result is added to `database`, unless the
     /// peer announces a change meanwhile.
     ///
+    /// - Parameter timeout: The longest time for all of it; `nil` for 60 s.
     /// - Throws: `BLEError` as `discoverServices(_:in:limit:timeout:)` does.
     ///
     /// Spec: Find Included Services, Core Vol 3 Part G, 4.5.1.
@@ -60,6 +62,7 @@ extension Peripheral {
 
     /// Lists the references to services in a range of handles.
     ///
+    /// - Parameter timeout: The longest time for all of it; `nil` for 60 s.
     /// - Throws: `BLEError` as `discoverServices(_:in:limit:timeout:)` does.
     ///
     /// Spec: Find Included Services, Core Vol 3 Part G, 4.5.1.
@@ -83,6 +86,7 @@ extension Peripheral {
     /// All of them are requested in any case: the protocol has no request for one UUID. The result is added to
     /// `database`, unless the peer announces a change meanwhile.
     ///
+    /// - Parameter timeout: The longest time for all of it; `nil` for 60 s.
     /// - Throws: `BLEError` as `discoverServices(_:in:limit:timeout:)` does.
     ///
     /// Spec: Core Vol 3 Part G, 4.6.
@@ -96,6 +100,7 @@ extension Peripheral {
     ///
     /// The last one is assumed to extend to the end of the range, which is correct if the range is a service.
     ///
+    /// - Parameter timeout: The longest time for all of it; `nil` for 60 s.
     /// - Throws: `BLEError` as `discoverServices(_:in:limit:timeout:)` does.
     ///
     /// Spec: Core Vol 3 Part G, 4.6.
@@ -116,6 +121,7 @@ extension Peripheral {
 
     /// Lists the descriptors of a characteristic, without a request if it has no handles left for one.
     ///
+    /// - Parameter timeout: The longest time for all of it; `nil` for 60 s.
     /// - Throws: `BLEError` as `discoverServices(_:in:limit:timeout:)` does.
     ///
     /// Spec: Discover All Characteristic Descriptors, Core Vol 3 Part G, 4.7.1.
@@ -128,6 +134,7 @@ extension Peripheral {
 
     /// Lists the descriptors in a range of handles, up to the first declaration in it.
     ///
+    /// - Parameter timeout: The longest time for all of it; `nil` for 60 s.
     /// - Throws: `BLEError` as `discoverServices(_:in:limit:timeout:)` does.
     ///
     /// Spec: Discover All Characteristic Descriptors, Core Vol 3 Part G, 4.7.1.

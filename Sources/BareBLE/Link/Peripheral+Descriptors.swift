@@ -106,6 +106,7 @@ extension Peripheral {
 
     /// Requests the peer to start or stop broadcasting a characteristic's value in its advertisements.
     ///
+    /// - Parameter timeout: The longest time, including the wait for its turn; `nil` for 60 s.
     /// - Throws: `BLEError` with `.notSupported` for a characteristic that cannot be broadcast, and as
     ///   `writeDescriptor(_:to:of:timeout:)` does.
     ///

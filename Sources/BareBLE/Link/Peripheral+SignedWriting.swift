@@ -12,7 +12,7 @@ extension Peripheral {
     ///   - value: At most `mtu - 15` bytes.
     ///   - characteristic: The value to write.
     ///   - signer: The key that the peer knows, and the counter.
-    ///   - timeout: The longest time.
+    ///   - timeout: The longest time, including the wait for its turn; `nil` for 60 s.
     /// - Throws: `BLEError` with `.tooLong`, `.notSupported` if a known characteristic does not allow it,
     ///   `.invalidArgument` if the signer has no counters left, has used the reserved ones, or returns no code,
     ///   `.ambiguous`, `.attributeNotFound`, `.timedOut`, `.disconnected`, `.cancelled`.
@@ -50,7 +50,7 @@ extension Peripheral {
     /// - Parameters:
     ///   - value: At most `mtu - 15` bytes.
     ///   - characteristic: The value to write.
-    ///   - timeout: The longest time.
+    ///   - timeout: The longest time, including the wait for its turn; `nil` for 60 s.
     /// - Throws: `BLEError` with `.notBonded`; `.notSupported` without `Configuration.writeSignature` or a radio, if a
     ///   known characteristic does not allow it, and if the bond has no key for it or no counter left; `.bondNotStored`
     ///   if no counter could be reserved; `.invalidArgument` if the closure returns no code of 8 bytes; `.tooLong`,

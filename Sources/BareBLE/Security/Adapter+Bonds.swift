@@ -94,7 +94,7 @@ extension Adapter {
         // The bond is gone, whatever follows.
         var refusal: BLEError?
         do throws(BLEError) {
-            try await removeKeys(of: identity, during: operation)
+            try await removeKeys(of: identity, in: .unlimited(operation))
         } catch {
             refusal = error
             let level: Logger.Level = error.code == .notPermitted ? .notice : .warning
@@ -108,8 +108,8 @@ extension Adapter {
         return refusal
     }
 
-    private func removeKeys(of identity: PeerID, during operation: String) async throws(BLEError) {
-        try await manage(in: .unlimited(operation))
+    private func removeKeys(of identity: PeerID, in context: CallContext) async throws(BLEError) {
+        try await manage(in: context)
         let (wake, number) = await suspend { number in perform(coordinator.unpair(identity, number)) }
         coordinator.stopWaiting(number)
         if case .failed(let error) = wake { throw error }

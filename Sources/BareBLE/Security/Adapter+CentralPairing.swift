@@ -115,9 +115,9 @@ extension Adapter {
                 .disconnected, subject: "\(link.peer)", during: operation, because: "the link has ended")
         }
         if centrals.pairing?.link == link { return }
-        try checkIsProven(link, required, during: operation)
-        if try isEncrypted(link, kernelName, required, during: operation) { return }
-        try checkMayBeSecured(link, required, during: operation)
+        try checkIsProven(link, required, in: context)
+        if try isEncrypted(link, kernelName, required, in: context) { return }
+        try checkMayBeSecured(link, required, in: context)
         do throws(SystemCallError) {
             try system.requestSecurity(info.address, traits.ownAddressType, kernelName)
         } catch {
@@ -132,42 +132,42 @@ extension Adapter {
     /// - Throws: `BLEError` with `.insufficientSecurity` if no other key will encrypt the link.
     private func isEncrypted(
         _ link: LinkIdentity, _ kernelName: PeerID, _ required: PairingOptions.RequiredSecurity,
-        during operation: String
+        in context: CallContext
     ) throws(BLEError) -> Bool {
         guard let served = centrals.host?.find(kernelName), served.link == link else { return false }
         let found = linkSecurity(of: link, served.descriptor)
         guard found.isEncrypted, !found.satisfies(required) else { return found.isEncrypted }
         throw BLEError(
-            .insufficientSecurity, subject: served.central.name, during: operation,
+            .insufficientSecurity, subject: served.central.name, during: context.operation,
             because: "the link is encrypted with a key that is worth less than what is required",
             hint: "Let the central pair for a better key, and require as much in `CentralPairingOptions`.")
     }
 
     /// Checks that the key of a link can be known, where that matters.
     private func checkIsProven(
-        _ link: LinkIdentity, _ required: PairingOptions.RequiredSecurity, during operation: String
+        _ link: LinkIdentity, _ required: PairingOptions.RequiredSecurity, in context: CallContext
     ) throws(BLEError) {
         guard required != .encrypted, centrals.isUnproven(link) else { return }
         throw BLEError(
-            .insufficientSecurity, subject: "\(link.peer)", during: operation,
+            .insufficientSecurity, subject: "\(link.peer)", during: context.operation,
             because: "a pairing has failed on this link, which uses no bond until it ends",
             hint: "Disconnect the central, and request security of its next link.")
     }
 
     /// Checks whether the central of a link can reach a security: with its bond, or by a pairing.
     private func checkMayBeSecured(
-        _ link: LinkIdentity, _ required: PairingOptions.RequiredSecurity, during operation: String
+        _ link: LinkIdentity, _ required: PairingOptions.RequiredSecurity, in context: CallContext
     ) throws(BLEError) {
         let record = bonds.record(of: identity(of: link.peer) ?? link.peer)
         if let record, record.level < required.level || (required == .authenticated && !record.isAuthenticated) {
             throw BLEError(
-                .insufficientSecurity, subject: "\(link.peer)", during: operation,
+                .insufficientSecurity, subject: "\(link.peer)", during: context.operation,
                 because: "its bond is worth less than what is required",
                 hint: "Forget the bond, and let the central pair again.")
         }
         guard record == nil, !coordinator.allowsCentralPairing else { return }
         throw BLEError(
-            .notBonded, subject: "\(link.peer)", during: operation,
+            .notBonded, subject: "\(link.peer)", during: context.operation,
             because: "\(nameAndAddress) has no bond with it, and centrals may not pair",
             hint: "Call `LocalPeripheral.allowPairing` before the central connects. \(BLEError.whereBondsAre)")
     }

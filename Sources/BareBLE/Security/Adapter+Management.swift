@@ -34,7 +34,7 @@ extension Adapter {
         if case .cancelled = wake { throw cancelledError(during: operation) }
         commandsReadable()
         checkPresence()
-        if case .timedOut = wake, presence != .up { throw setUpTimedOutError(during: operation) }
+        if case .timedOut = wake, presence != .up { throw setUpTimedOutError(in: context) }
     }
 
     /// As `manage`, for an adapter that may be off: it is switched on. By the management interface alone: an adapter
@@ -48,7 +48,7 @@ extension Adapter {
         }
         try checkSharing(during: operation)
         try await openBonds(in: context)
-        try openManagement(during: operation)
+        try openManagement(in: context)
         let plan = ManagementSetup.Plan(powersOn: true, mayCyclePower: mayCyclePower && !links.hasLinks)
         let limit = context.deadline(or: loop.now() + Self.managementTimeout)
         let (wake, number) = await suspend(until: limit) { number in
@@ -65,13 +65,14 @@ extension Adapter {
             return managed
         case .managed(.failure(let failure)): throw BLEError(failure, adapter: name, during: operation)
         case .cancelled: throw cancelledError(during: operation)
-        default: throw setUpTimedOutError(during: operation)
+        default: throw setUpTimedOutError(in: context)
         }
     }
 
-    private func setUpTimedOutError(during operation: String) -> BLEError {
+    private func setUpTimedOutError(in context: CallContext) -> BLEError {
         BLEError(
-            .timedOut, subject: name, during: operation, because: "the kernel did not put the adapter under management",
+            .timedOut, subject: name, during: context.operation,
+            because: "the kernel did not put the adapter under management",
             hint: "Unplug the adapter and plug it in again. `dmesg` shows what the kernel reports.")
     }
 
@@ -131,11 +132,11 @@ extension Adapter {
 
     private func manageAndAdvertise() async {
         let losses = monitor.losses
-        await manageOrWarn(during: "serve centrals")
+        await manageOrWarn(in: .unlimited("serve centrals"))
         // It may have gone and come back meanwhile, and what has failed was the setup of the adapter as it was before.
         // Once: a setup may switch the adapter off by itself.
         if !coordinator.isManaged, presence == .up, monitor.losses != losses {
-            await manageOrWarn(during: "serve centrals")
+            await manageOrWarn(in: .unlimited("serve centrals"))
         }
         security.setManagingForCentrals(false)
         if presence == .up { resumeAdvertising() }
@@ -147,9 +148,9 @@ extension Adapter {
         instances.adapterUp()
     }
 
-    private func manageOrWarn(during operation: String) async {
+    private func manageOrWarn(in context: CallContext) async {
         do throws(BLEError) {
-            try await manage(in: .unlimited(operation))
+            try await manage(in: context)
         } catch {
             warnOfNoManagement(error)
         }
@@ -190,8 +191,8 @@ extension Adapter {
             hint: "End it: `systemctl stop bluetooth`.")
     }
 
-    private func openManagement(during operation: String) throws(BLEError) {
-        guard let index = info?.index else { throw downError(during: operation) }
+    private func openManagement(in context: CallContext) throws(BLEError) {
+        guard let index = info?.index else { throw downError(during: context.operation) }
         if coordinator.isOpen { return useManagement(of: index) }
         do throws(SystemCallError) {
             coordinator.open(try system.openManagement(), adapter: index)
@@ -205,7 +206,7 @@ extension Adapter {
             }
             if system.runsBluetoothd() { perform(coordinator.foundOtherManager()) }
         } catch {
-            throw BLEError(error, subject: name, during: operation)
+            throw BLEError(error, subject: name, during: context.operation)
         }
     }
 

@@ -31,14 +31,15 @@ struct SelfTest: AsyncParsableCommand {
             why.
 
             The report, one JSON object with --json, holds all values; with --redact it
-            has no addresses. Docs/adapters.md says how to contribute one.
+            has no addresses. Docs/users/adapters.md says how to contribute one.
 
             The verdict of a check is fit, remark (it works with a restriction, which
             the last lines state), UNFIT, not run, or note: values without a judgement,
             such as those that depend on what is near. Only remarks make the status 1,
             among them a check that should have run and did not. A line with an arrow
-            names a known property of the controller, a row of Docs/reliability.md, and
-            what BareBLE does about it; by itself it is no remark.
+            names a known property of the controller, a row of
+            Docs/users/reliability.md, and what BareBLE does about it; by itself it is
+            no remark.
 
             EXIT STATUS
                0  fit      1  fit, with remarks      2  unfit

@@ -2,8 +2,8 @@ import BLECore
 
 // Defects of known controllers, for the check of the adapters: what explains the findings of later checks.
 //
-// The numbers are the rows in Docs/adapters.md. A rule names a controller by what was read of it. What could not be
-// read is a finding of its own, as far as a rule depends on it.
+// The numbers are the rows in Docs/users/adapters.md. A rule names a controller by what was read of it. What could not
+// be read is a finding of its own, as far as a rule depends on it.
 extension Check {
     /// Returns the defects of a controller, those that explain others first.
     static func defects(of adapter: AdapterFacts, _ facts: SystemFacts) -> [Finding] {

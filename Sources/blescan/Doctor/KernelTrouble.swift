@@ -1,6 +1,6 @@
 /// Kernel messages about a failing controller, those that explain others first.
 ///
-/// The numbers are the rows in Docs/adapters.md; the texts are those of the kernel's sources.
+/// The numbers are the rows in Docs/users/adapters.md; the texts are those of the kernel's sources.
 enum KernelTrouble: CaseIterable, Hashable, Sendable {
     /// btusb.c: a controller with the USB identifier of CSR is none (W54).
     case imitation

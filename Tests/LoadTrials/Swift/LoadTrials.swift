@@ -57,7 +57,7 @@ enum LoadTrials {
 enum Scale {
     /// For every change: together less than a minute.
     case short
-    /// The limits of Docs/reliability.md.
+    /// The limits of Docs/users/reliability.md.
     case full
 }
 
