@@ -1,10 +1,21 @@
 package import BLECore
 
+// The ATT packets of a capture, link by link.
+//
+// Duties: separate the links of a capture, number them, and extract the ATT packets of those that its host has
+// initiated, or of those in which it was the peripheral; the others are omitted.
+//
+// Invariants
+// - Any bytes are tolerated: a packet that cannot be read is no event.
+// - A handle of a controller is in `open`, in `ignored`, or in neither; never in both.
+// - Each number is used for one link. Its events are one `.began`, its packets in their order, and `.ended` last, which
+//   a link does not have that is up at the end of the capture.
+// - A link that was up when the capture began counts as initiated by the host: its roles are not known.
+
 /// Separates the links of a capture and extracts the ATT packets of those that its host has initiated, or of those in
 /// which it was the peripheral; the others are omitted.
 ///
-/// If a capture begins in the middle of a link, the roles, the
-/// peer and the MTU of that link are unknown.
+/// If a capture begins in the middle of a link, the roles, the peer and the MTU of that link are unknown.
 ///
 /// Spec: HCI_LE_Connection_Complete and variants, HCI_Disconnection_Complete, Core Vol 4 Part E, 7.7.
 package struct AttributeTraffic: Sendable {

@@ -1,12 +1,18 @@
 internal import BLECore
 
 // Converts packets captured on air into packets between a host and its controller, so that everything that reads
-// captures can read them: advertisements become the reports of a scanning host, and a link and its data become what the
-// host of the link's central would see.
+// captures can read them.
 //
-// State of a link, by its access address: the handle assigned to it, the last packet in each direction, to omit
-// retransmissions, and whether it is encrypted by now; data that the sniffer could not decrypt are meaningless then.
-// `mostLinks` bounds the table.
+// Duties: advertisements become the reports of a scanning host, and a link and its data become what the host of the
+// link's central would see.
+//
+// Invariants
+// - Any bytes are tolerated: a packet that cannot be read becomes nothing.
+// - A link is known by its access address, from its CONNECT_IND or its first data to its LL_TERMINATE_IND, and has one
+//   handle. `mostLinks` bounds the table: one more link drops all others.
+// - A data packet with the type, the sequence number and the payload of the last one in its direction is a
+//   retransmission, and is omitted.
+// - Once a link is encrypted, packets that the sniffer could not decrypt are meaningless, and are omitted.
 //
 // Omitted, because a host would not see it or the sniffer reports too little:
 // - scan requests, empty packets, link layer control procedures, and isochronous data;

@@ -21,6 +21,20 @@ internal import BLELinux
 // What no evidence shows is a peer that loses its configurations between two orderly links, and keeps the bond, against
 // the specification: it sends nothing, as if its values did not change.
 //
+// Duties
+// - On a link (`KeptConfigurations`): holds the configurations that the peer has kept and this link has not used yet,
+//   and returns what a write of one of them needs.
+// - Between links (`BondedClients`): remembers each bonded peer for as long as the central lives.
+//
+// Invariants
+// - A configuration leaves `configurations` with its use on this link, with a write to it, and with anything that
+//   contradicts it.
+// - `keeps` is true or false only by the peer's response when a configuration was read back, on this link or an earlier
+//   one. One task reads it back; the others that need the result wait for that task.
+// - A value that was switched on before the link was encrypted is not remembered, unless it is written again.
+// - What is remembered belongs to one bond: it is not used after another pairing with the same peer.
+// - Only the peripheral uses `KeptConfigurations`, on its event loop. All links share `BondedClients`, which has locks.
+//
 // Spec: Core Vol 3 Part G, 2.5.2 (attribute caching), 3.3.3.3 (configurations of bonded clients), 7.1.
 
 /// What is remembered of a bonded peer between links.

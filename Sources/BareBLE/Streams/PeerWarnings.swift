@@ -3,10 +3,19 @@ internal import BLELinux
 internal import Logging
 
 // What is logged of each peer. A peer may reconnect every second for years, and each link would begin with a line at
-// once: so this state outlives the links. The counts of all of a peer's links go into one line, the first at once and
-// from then on one a minute; so do lines with other texts, each text by itself, with the number of lines suppressed.
-// The last line of a link, if no other will follow, is extra, but only for a peer whose last link ended more than a
-// minute before.
+// once: so this state outlives the links.
+//
+// Duties
+// - The counts of all of a peer's links go into one line, the first at once and from then on one a minute; so do lines
+//   with other texts, each text by itself, with the number of lines suppressed.
+// - The last line of a link, if no other will follow, is extra, but only for a peer whose last link, if it had one,
+//   ended at least a minute before.
+//
+// Invariants
+// - Each count of a link is added to its peer's once: `LinkWarnings` keeps what it has added.
+// - A link keeps the state of its peer while it lasts, also if the table has dropped the peer. A dropped peer begins
+//   again, as a new one.
+// - `PeerWarnings` decides whether a line is due; its callers log it.
 
 /// The state of the log for one peer.
 final class PeerWarnings: Sendable {

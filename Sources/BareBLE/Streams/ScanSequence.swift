@@ -1,6 +1,22 @@
 public import BLECore
 internal import BLELinux
 
+// The events of a scan as a sequence, and the scan of each iterator: `ScanRun`.
+//
+// Duties
+// - Starts the scan with the first request for events, or takes over one that runs already (`BegunScan`), and ends it
+//   with the iterator, with the last event, with a cancellation, or by `stop()`.
+// - Adds a scan that is `lasting()` to the restoration state, and reports its end by `stop()` to the keeper of that
+//   state.
+//
+// Invariants of a `ScanRun`
+// - One task at a time starts the scan; another one that asks for events meanwhile gets `.busy`. After a start that has
+//   failed, the next request tries again.
+// - `.over` is final. A scan whose run has ended while it was starting ends before its first event is delivered.
+// - `stop()` and `end()`, if they cancel a start, return after that start, and its scan, have ended.
+// - After `end()` the events that wait are still delivered; `stop()` discards them.
+// - The lock is never held during an `await`, and a scan is never released inside it.
+
 /// An event of a scan.
 public enum ScanEvent: Hashable, Sendable {
     /// A matching device was heard for the first time, or again after it was lost.

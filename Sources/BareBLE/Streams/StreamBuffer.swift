@@ -1,5 +1,27 @@
 import BLELinux
 
+// The buffer between the event loop and one consumer.
+//
+// The producer never waits: it runs on the loop, inside a readable descriptor's handler. The consumer suspends only
+// while the buffer is empty, and then takes its whole contents, so a burst costs one resumption.
+//
+// Duties
+// - Order: elements are delivered in the order in which they were added.
+// - Bounds: at most `capacity` elements and `byteLimit` bytes wait; the policy handles what does not fit, and the
+//   number of losses travels with the next element (`droppedBefore`).
+// - One end: after `finish` the waiting elements are still delivered, then the stream ends once, with or without an
+//   error.
+// - One consumer: a second task that waits at the same time gets an error, because one of the two would wait for ever.
+// - Cancellation of the consuming task ends its wait at once, without an error: it is the usual way to stop.
+//
+// Invariants
+// - An element that is longer than `byteLimit` waits alone, if the policy drops the oldest ones; else it does not fit.
+// - A task waits only while the buffer is empty and has not ended. What ends the wait takes the `waiter` out of the
+//   state under the lock, and resumes it outside, so that happens once.
+// - Each loss is in `droppedInTotal`, and in the `droppedBefore` of the next element that is added or still waits, if
+//   one follows.
+// - Nothing is added after the end.
+
 /// The policy of a bounded stream for a value that does not fit. Losses are always counted.
 public enum OverflowPolicy: Hashable, Sendable {
     /// The oldest waiting value is dropped; the next value delivered carries the number of dropped ones.
@@ -26,18 +48,6 @@ public enum OverflowPolicy: Hashable, Sendable {
 }
 
 /// Hands elements from the event loop to one consumer, a whole batch at a time.
-///
-/// The producer never waits: it runs on the loop, inside a readable descriptor's handler. The consumer suspends only
-/// while the buffer is empty, and then takes its whole contents, so a burst costs one resumption. Duties:
-///
-/// - order: elements are delivered in the order in which they were added;
-/// - bounds: at most `capacity` elements and `byteLimit` bytes wait; the policy handles what does not fit, and the
-///   number of losses travels with the next element (`droppedBefore`);
-/// - one end: after `finish` the waiting elements are still delivered, then the stream ends once, with or without an
-///   error;
-/// - one consumer: a second task that waits at the same time gets an error, because one of the two would wait for
-///   ever;
-/// - cancellation of the consuming task ends its wait at once, without an error: it is the usual way to stop.
 final class StreamBuffer<Element: Sendable>: Sendable {
     typealias Entry = StreamEntry<Element>
 

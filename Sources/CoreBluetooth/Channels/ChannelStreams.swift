@@ -1,12 +1,21 @@
 // The streams of a channel. Each has the bytes of one direction from its `ChannelPipe`, and its events from
 // `StreamEvents`.
+//
+// Duties
+// - Moves bytes between the program and the pipe; no call waits for the peer.
+// - Delivers the events of a stream to its delegate, on the run loop in which the stream is scheduled, in the order in
+//   which they happened.
+//
+// Invariants of `StreamEvents`
+// - The status goes from not open to open, in a run loop by way of opening, and to closed, which is final.
+// - No event is delivered before `open()`, after `close()`, or outside of a run loop: until there is one, events wait.
+// - In a run loop, the stream becomes open with the first delivery. The end of the bytes is signalled once.
+// - At most one delivery is scheduled; an event that waits already is not added again.
+// - The delegate is called without the lock.
 
 internal import BLELinux
 
 /// The delegate, the run loops and the status of a stream.
-///
-/// Events are delivered on the run loop in which the stream is scheduled, in the order in which they happened; an event
-/// that waits already is not added again.
 // Unchecked: run loops and the stream's delegate are only kept here, under the lock, and used on the run loop.
 final class StreamEvents: @unchecked Sendable {
     private struct State {

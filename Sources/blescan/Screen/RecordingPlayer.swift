@@ -3,6 +3,14 @@
 // Duties: reads the file on the thread of its caller, waits until each report is due, and changes the screen then.
 // After a seek back the file is read again, into a screen of its own that takes the place of the shown one once it has
 // got to the time that was sought; the shown one stands meanwhile.
+//
+// Invariants
+// - `earlier` is the screen that is being changed, while there is one; else that is the shown one.
+// - No advertisement is shown before it is due. In a capture with advertisements, packets of links have the time of the
+//   advertisement before.
+// - A defect of the file ends the recording after everything before it was shown; without anything before it is an
+//   error.
+// - Only the thread of `run` uses it. The shown screen is changed by the closure that the player was given.
 
 import BLECapture
 import BLECore

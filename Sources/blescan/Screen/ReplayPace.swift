@@ -1,13 +1,24 @@
+// The clock of a recording, which the reader of the file and the screen share.
+//
+// Duties
+// - Lets the reader wait until each report is due, and returns the time of the recording to the screen.
+// - Skips long pauses, as when the machine that recorded had its clock set.
+// - Moves to the time that the user seeks: reports before it are due at once, and if it has passed, the reader begins
+//   again.
+//
+// Invariants
+// - The clock never goes beyond the report that is due next, nor beyond the newest one if none is: if reading is slower
+//   than the requested speed, no device looks silent because of that.
+// - It goes back only when the user seeks, and then from the moment at which the recording, read again, has got there.
+//   Until then it stands (`held`).
+// - Once the user has quit, each wait returns `.over`.
+// - Only the reader calls `wait`, `waitAtEnd`, `end` and `restart`. Any thread may call the rest.
+
 import BLECore
 import BLELinux
 import Dispatch
 
 /// The clock of a recording: it begins with the first report and runs at the requested speed.
-///
-/// It never goes beyond the report that is due next, nor beyond the newest one if none is: if reading is slower than
-/// the requested speed, no device looks silent because of that. It skips long pauses, as when the machine that recorded
-/// had its clock set. It goes back only when the user seeks, and then from the moment at which the recording, read
-/// again, has got there.
 final class ReplayPace: Sendable {
     /// The next step of the reader.
     enum Turn: Hashable, Sendable {

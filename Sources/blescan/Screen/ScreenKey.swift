@@ -1,3 +1,17 @@
+// The keys of a screen on a terminal, and the reader that makes them from the bytes that the terminal sends.
+//
+// Duties
+// - A key is one byte, a character of several bytes, or a sequence that begins with Escape; each may arrive in pieces.
+// - The Escape key itself looks like the beginning of a sequence: it is the key if nothing follows within
+//   `escapeTimeout`, which the owner reports by `timePassed`. A slow link may deliver the rest of a sequence after
+//   that: for `lateTimeout` a bracket belongs to the Escape before if a known sequence goes on from it. If not, it is a
+//   key, late by what has shown that.
+//
+// Invariants
+// - Any bytes are tolerated: what is no key is dropped, and at most `longestSequence` bytes of a sequence are kept.
+// - The reader has no clock. At most one wait is in progress; each read ends it, and the end of the time of an earlier
+//   wait changes nothing.
+
 /// A key of the live table.
 enum ScreenKey: Hashable, Sendable {
     case character(Unicode.Scalar)
@@ -79,12 +93,6 @@ enum ScreenKey: Hashable, Sendable {
         return min(max(next, 0), last)
     }
 }
-
-// Parses the bytes that a terminal sends. A key is one byte, a character of several, or a sequence that begins with
-// Escape; each may arrive in pieces. The Escape key itself looks like the beginning of a sequence: it is one if
-// nothing follows within `escapeTimeout`, which the owner reports by `timePassed`. A slow link may deliver the rest of
-// a sequence after that: for `lateTimeout` a bracket belongs to the Escape before if a known sequence goes on from it.
-// If not, it is a key, late by what has shown that.
 
 /// Reads keys.
 struct ScreenKeyReader: Sendable {

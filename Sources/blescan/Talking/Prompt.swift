@@ -5,6 +5,17 @@ import Glibc
 // The terminal sends keys as they are pressed while there is a prompt, and shows nothing by itself: otherwise what is
 // printed meanwhile would be in the middle of what the user types, and could not be kept apart from it. ^C and ^Z still
 // send their signals. Every end of the program but SIGKILL restores the terminal.
+//
+// Duties
+// - Returns the lines that the user types, one for each call of `next`.
+// - Keeps the prompt below everything that is printed meanwhile (`hidden`).
+// - Leaves the terminal to the shell on ^Z, takes it again when the program continues, and restores it at the end.
+//
+// Invariants
+// - The prompt is drawn only while a line is being typed, nobody prints, and the prompt is not over.
+// - `printing` counts the calls of `hide` that no `show` has followed yet.
+// - One line is read at a time, on `queue`. What was typed after its end waits in `typed` for the next one.
+// - While this program has changed the settings of the terminal, `saved` has the former ones. They are restored once.
 
 /// The prompt of `talk`: lines of the user on a terminal, below everything that is printed meanwhile.
 final class Prompt: Sendable {

@@ -13,6 +13,13 @@
 /// by then. If the peer contradicts itself meanwhile, or that part differs, the value is read once more from the
 /// beginning, by a Read Request, for whose response no part can be taken. It fails if that happens again.
 ///
+/// Invariants
+/// - `value` has no gaps: each part is requested at the end of the parts so far.
+/// - It ends for every peer: a value has 512 bytes at most, every part that is requested fills its packet or is the
+///   last one, and the value is requested from its beginning twice at most.
+/// - One whole part at most is requested once more before the value is returned, or requested again from its
+///   beginning.
+///
 /// Spec: Read Characteristic Value and Read Long Characteristic Values, Core Vol 3 Part G, 4.8.1 and 4.8.3.
 package struct ReadLong: GATTProcedure {
     private let handle: AttributeHandle

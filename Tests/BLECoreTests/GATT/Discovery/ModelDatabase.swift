@@ -8,9 +8,6 @@ struct ModelAttribute {
     var value: [UInt8]
     /// The last handle of the group; for service declarations.
     var groupEnd: AttributeHandle?
-    var readError: ATTErrorCode?
-    var writeError: ATTErrorCode?
-
 }
 
 /// The attribute table of a model server, built front to back.
@@ -72,11 +69,6 @@ struct ModelDatabase {
 
     mutating func cccd() {
         append(.clientCharacteristicConfiguration, [0, 0])
-    }
-
-    mutating func change(_ handle: AttributeHandle, _ body: (inout ModelAttribute) -> Void) {
-        guard let index = attributes.firstIndex(where: { $0.handle == handle }) else { return }
-        body(&attributes[index])
     }
 
     /// The last handle of the last primary service.

@@ -5,13 +5,13 @@ import Testing
 @Suite struct WriteProcedureTests {
     private func value(_ count: Int) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: $0) } }
 
-    private func server(mtu: Int = 23) -> TestAttributeServer {
+    private func server(mtu: Int = 23, queueLimit: Int = 64) -> TestAttributeServer {
         var database = ModelDatabase()
         database.service(0x180F)
         database.characteristic(0x2A19, .write)
         database.characteristic(0x2A1A, .write)
         database.endService()
-        return TestAttributeServer(database, mtu: mtu)
+        return TestAttributeServer(database, mtu: mtu, queueLimit: queueLimit)
     }
 
     @Test func writesAndWaits() throws {
@@ -42,7 +42,7 @@ import Testing
 
     @Test func writesAfterAnOffset() throws {
         var server = server()
-        server.database.change(3) { $0.value = [1, 2, 3, 4] }
+        server.setValue([1, 2, 3, 4], of: 3)
         try server.run(WriteLong(handle: 3, value: value(30), offset: 2, mtu: 23)).get()
         #expect(server.attribute(3)?.value == [1, 2] + value(30))
     }
@@ -88,8 +88,7 @@ import Testing
 
     @Test("the peer's queue is full midway", .row("G18"))
     func queueFull() throws {
-        var server = server()
-        server.queueLimit = 3
+        var server = server(queueLimit: 3)
         let failure = try server.run(WriteLong(handle: 3, value: value(100), mtu: 23)).failure
         #expect(failure == .att(.prepareWriteRequest, 3, .prepareQueueFull))
         #expect(server.prepared.isEmpty)
