@@ -56,7 +56,7 @@ import Testing
     }
 
     /// Nordic's test of the same: 10 turns of 2.34 m in a second, and one turn of the cranks.
-    @Test func ratesOfNordicsTest() throws {
+    @Test func theRatesAreThoseOfNordicsTest() throws {
         let speed = WheelRevolutions(count: 20, eventTime: 1024)
             .speed(since: WheelRevolutions(count: 10, eventTime: 0), circumference: 2.34)
         #expect(abs(try #require(speed) - 23.4) < 0.000001)
@@ -65,7 +65,7 @@ import Testing
         #expect(cadence == 60)
     }
 
-    @Test func countersThatStartAgain() throws {
+    @Test func countersMayStartAgain() throws {
         // The clock of a pair of pedals ran over between these two, SmartSpin2k issue 70: 1182 ticks apart.
         let before = CrankRevolutions(count: 0x6E0A, eventTime: 0xFCD7)
         let after = CrankRevolutions(count: 0x6E0B, eventTime: 0x0175)
@@ -104,14 +104,14 @@ import Testing
     }
 
     /// Laid out by the table of op codes in CSCS 1.0, 3.4.
-    @Test func requestsToTheControlPoint() {
+    @Test func requestsToTheControlPointAreEncoded() {
         #expect(SCControlPointRequest.setCumulativeValue(0x0102_0304).valueBytes == [1, 4, 3, 2, 1])
         #expect(SCControlPointRequest.startSensorCalibration.valueBytes == [2])
         #expect(SCControlPointRequest.updateSensorLocation(.rearWheel).valueBytes == [3, 12])
         #expect(SCControlPointRequest.requestSupportedSensorLocations.valueBytes == [4])
     }
 
-    @Test func responsesOfTheControlPoint() throws {
+    @Test func responsesOfTheControlPointAreDecoded() throws {
         let answer = try SCControlPointResponse(value: [0x10, 4, 1, 1, 2, 3])
         #expect(answer.supportedLocations == [.topOfShoe, .inShoe, .hip])
         #expect(try SCControlPointResponse(value: [0x10, 4, 4]).supportedLocations == nil)

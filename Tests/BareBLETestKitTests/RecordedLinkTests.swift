@@ -31,7 +31,7 @@ struct RecordedLinkTests {
     }
 
     @Test("Each link plays through for a client that does what was recorded")
-    func play() async throws {
+    func eachLinkIsPlayedForAClientThatDoesWhatWasRecorded() async throws {
         var played = 0
         for entry in Self.captures {
             let links = try RecordedLink.links(in: path(entry))
@@ -57,7 +57,7 @@ struct RecordedLinkTests {
     }
 
     @Test("A damaged capture is read as far as it goes, or refused")
-    func damaged() throws {
+    func aDamagedCaptureIsReadAsFarAsItGoesOrRefused() throws {
         let entry = try #require(Self.captures.min { $0.size < $1.size })
         let whole = [UInt8](try SharedVectors.data("captures/\(entry.file)").prefix(6000))
         let folder = try Folder()

@@ -114,7 +114,7 @@ import Testing
         await bench.end()
     }
 
-    @Test("switching an adapter on", .row("O05", "O14", "O09")) func power() throws {
+    @Test("switching an adapter on", .row("O05", "O14", "O09")) func switchingAnAdapterOnReportsEachFailure() throws {
         let plan = try FaultPlan()
         plan.pretendBluetooth(PretendedMachine.address.rawValue)
         let table: [(Int32, LocalFailure?)] = [
@@ -149,7 +149,7 @@ import Testing
             (EINVAL, .invalidArgument, 1), (EMLINK, .busy, 1), (EOPNOTSUPP, .notSupported, 1),
             (ECONNABORTED, .adapterDown, 1), (ENOMEM, .system, 1), (EIO, .connectFailed, 1),
         ])
-    func connecting(errno: Int32, code: BLEError.Code, attempts: Int) async throws {
+    func aFailedConnectHasTheCodeOfItsCause(errno: Int32, code: BLEError.Code, attempts: Int) async throws {
         let bench = try await FaultyAdapter(mayCommand: false)
         bench.plan.set(SystemCalls(.connect), .fail(errno), times: 3)
         let error = await failure { () async throws(BLEError) in try await bench.visit() }

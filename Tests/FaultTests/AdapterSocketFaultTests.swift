@@ -43,7 +43,8 @@ private final class ToldScan: Sendable {
     }
 
     /// The scan is notified, once; the adapter is found again by its address, and the scan continues.
-    @Test("unplugged while scanning", .row("O01"), arguments: [EPIPE, ENODEV, EBADFD]) func unplugged(errno: Int32)
+    @Test("unplugged while scanning", .row("O01"), arguments: [EPIPE, ENODEV, EBADFD])
+    func aScanContinuesAfterItsAdapterWasUnplugged(errno: Int32)
         async throws
     {
         let bench = try await FaultyAdapter()
@@ -104,7 +105,7 @@ private final class ToldScan: Sendable {
         await bench.end()
     }
 
-    @Test("awake for nothing, beside a controller", .row("O17")) func spurious() async throws {
+    @Test("awake for nothing, beside a controller", .row("O17")) func wakingForNothingDoesNotSpin() async throws {
         let bench = try await FaultyAdapter()
         try await bench.listen()
         let before = bench.plan.count(SystemCalls(.recvmsg))
@@ -136,7 +137,7 @@ private final class ToldScan: Sendable {
     }
 
     @Test("an event that is cut", .row("O16"), arguments: [FaultPlan.Effect.length(1_200), .short(2), .short(4)])
-    func cut(effect: FaultPlan.Effect) async throws {
+    func anEventThatIsCutIsCountedAsMalformed(effect: FaultPlan.Effect) async throws {
         let bench = try await FaultyAdapter()
         let isHeard = Lock(false)
         let scan = try await bench.adapter.subscribe(.balanced) { delivery in

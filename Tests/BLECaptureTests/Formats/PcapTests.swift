@@ -22,7 +22,7 @@ struct PcapTests {
     ]
 
     @Test("Both byte orders of the classic format")
-    func classic() {
+    func bothByteOrdersAreRead() {
         let packet = CapturedPacket(
             direction: .sent, kind: .command, bytes: [0x03, 0x0C, 0x00],
             timestamp: .seconds(946_684_800) + .microseconds(7))

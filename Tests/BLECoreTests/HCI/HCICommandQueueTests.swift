@@ -7,7 +7,7 @@ import Testing
     private let address = HCICommandPacket(HCIReadAddress())
     private let version = HCICommandPacket(HCIReadLocalVersion())
 
-    @Test func oneAtATimeInOrder() {
+    @Test func commandsAreSentOneAtATimeInOrder() {
         var queue = HCICommandQueue()
         let (first, sent) = queue.enqueue(address, at: start)
         #expect(sent == [.send(address)])

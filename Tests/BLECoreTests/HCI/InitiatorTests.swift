@@ -142,7 +142,7 @@ import Testing
             ])
     }
 
-    @Test(.row("L07")) func cancelAtEachStep() throws {
+    @Test(.row("L07")) func anAttemptCanBeCancelledAtEachStep() throws {
         var idle = Initiator()
         #expect(idle.cancel(at: start) == [])
 

@@ -90,7 +90,7 @@ import Testing
     }
 
     // A value that repeats itself is what it is, for one request more.
-    @Test(.row("T32")) func aValueThatRepeatsItself() async throws {
+    @Test(.row("T32")) func aValueMayRepeatItself() async throws {
         let zeros = [UInt8](repeating: 0, count: 100)
         try await run([zeros]) { pdu, answer in
             answer(pdu).map { (.zero, $0) }

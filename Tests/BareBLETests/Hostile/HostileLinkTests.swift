@@ -53,7 +53,7 @@ struct HostileLinkTests {
     @Test(
         "values faster than anybody takes them", .row("T20", "T17"),
         arguments: [SubscribeOptions.Kind.notifications, .indications])
-    func flood(kind: SubscribeOptions.Kind) async throws {
+    func aFloodOfValuesDelaysNoRead(kind: SubscribeOptions.Kind) async throws {
         let link = try await HostileLink(HostileLink.database())
         let values = try await link.device.subscribe(to: .handle(3), SubscribeOptions(preferred: kind))
         let count = kind == .notifications ? 10_000 : 600
@@ -160,7 +160,7 @@ struct HostileLinkTests {
     }
 
     @Test("ten configurations, or none", .row("G14"))
-    func configurations() async throws {
+    func ofTenConfigurationsTheFirstCounts() async throws {
         let many = try await HostileLink(HostileLink.database(configurations: 10))
         let values = try await many.device.subscribe(to: .handle(3))
         #expect(await many.peer.received.filter { $0.first == 0x12 } == [[0x12, 4, 0, 1, 0]])

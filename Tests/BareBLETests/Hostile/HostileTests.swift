@@ -17,7 +17,7 @@ struct HostileTests {
     }
 
     @Test("Reads and writes", .row("G16", "G17", "G18"), arguments: HostileRow.procedures)
-    func procedures(_ row: HostileRow) async throws {
+    func readsAndWritesEndAsTheCatalogueSays(_ row: HostileRow) async throws {
         expectCited(HostileRow.procedures.map(\.id))
         try await DialogueCalls(row.dialogue).play()
     }
@@ -25,7 +25,7 @@ struct HostileTests {
     @Test(
         "Discovery", .row("G01", "G02", "G03", "G04", "G05", "G06", "G07", "G08", "G12", "G13"),
         arguments: HostileDiscovery.all)
-    func discovery(_ row: HostileDiscovery) async throws {
+    func discoveriesEndAsTheCatalogueSays(_ row: HostileDiscovery) async throws {
         expectCited(HostileDiscovery.all.map(\.id))
         try await row.play()
     }

@@ -56,7 +56,8 @@ import Testing
     }
 
     // The value follows the response to the subscription when the request is written.
-    @Test(.row("T30"), arguments: [Peripheral.WriteKind.withResponse, .withoutResponse]) func aValueAfterTheConsent(
+    @Test(.row("T30"), arguments: [Peripheral.WriteKind.withResponse, .withoutResponse])
+    func aValueAfterTheConsentIsNotTaken(
         _ kind: Peripheral.WriteKind
     )
         async throws
@@ -69,7 +70,7 @@ import Testing
     }
 
     // The same for what comes in several pieces.
-    @Test(.row("T30")) func aPieceAfterTheConsent() async throws {
+    @Test(.row("T30")) func aPieceAfterTheConsentIsNotTaken() async throws {
         try await run(isTalkative: true) { bench in
             async let answer = bench.device.request([7], to: Self.control, assembling: Self.reply, .length(4))
             try await bench.send([[1, 2], [3, 4]])
@@ -130,7 +131,7 @@ import Testing
     }
 
     // In real time, over a socketpair; the value has been sent when the call is made.
-    @Test(.row("T30")) func inRealTime() async throws {
+    @Test(.row("T30")) func aValueBeforeTheCallIsNotTakenInRealTime() async throws {
         let peripheral = VirtualPeripheral(Self.module(isTalkative: false))
         await peripheral.behave { pdu, answer in
             // Write Request to 3; a little later a notification of 5.

@@ -247,7 +247,7 @@ import Testing
         #expect(count + 64 >= 30 * 4 + 2 && count + 64 <= 30 * 4 + 5)
     }
 
-    @Test func linksOverAUnixSocket() async throws {
+    @Test func aSessionUsesLinksOverAUnixSocket() async throws {
         let session = try await Central().session(
             toSocket: "/nonexistent/att.sock", Session.Options(reconnect: .backoff(initial: .zero, attempts: 2)))
         await #expect(throws: error(.connectFailed)) { try await session.ready() }

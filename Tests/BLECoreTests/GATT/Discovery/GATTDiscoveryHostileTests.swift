@@ -312,7 +312,7 @@ import Testing
     }
 
     @Test("ten configurations, or none", .row("G14"))
-    func configurations() throws {
+    func ofTenConfigurationsTheFirstCounts() throws {
         var database = ModelDatabase()
         database.service(0x180F)
         database.characteristic(0x2A19, .notify)

@@ -24,7 +24,7 @@ import Testing
 
     /// A characteristic without room for descriptors is not asked about: another stack sends a range that ends ahead
     /// of its beginning.
-    @Test func noRequestForNoDescriptors() throws {
+    @Test func noRequestIsSentForNoDescriptors() throws {
         var database = ModelDatabase()
         database.service(0x180F)
         database.characteristic(0x2A19, .read)
