@@ -83,7 +83,7 @@ struct RecorderRadioTests {
     }
 
     @Test("Commands, reports and one link, whose packets name the controller's handle", arguments: [true, false])
-    func controllersLink(extended: Bool) async throws {
+    func packetsNameTheControllersHandle(extended: Bool) async throws {
         let (packets, links, id) = try await session(extended: extended)
         let events = packets.filter { $0.kind == .event }.compactMap { try? HCIEvent($0.bytes.span) }
         var handles: [ConnectionHandle] = []

@@ -32,7 +32,9 @@ private final class ToldScan: Sendable {
         await bench.end()
     }
 
-    @Test("no memory to receive", .row("O11"), arguments: [ENOMEM, ENOBUFS]) func noMemoryToReceive(errno: Int32)
+    @Test("no memory to receive", .row("O11"), arguments: [ENOMEM, ENOBUFS]) func aLackOfMemoryToReceiveEndsNoScan(
+        errno: Int32
+    )
         async throws
     {
         let bench = try await FaultyAdapter()
@@ -70,7 +72,8 @@ private final class ToldScan: Sendable {
         await bench.end()
     }
 
-    @Test("gone and back before anybody looked", .row("O01", "O03")) func goneAndBack() async throws {
+    @Test("gone and back before anybody looked", .row("O01", "O03"))
+    func aScanIsNotifiedOfAnAdapterThatWasGoneAndIsBack() async throws {
         let bench = try await FaultyAdapter()
         let told = ToldScan()
         let scan = try await bench.adapter.subscribe(.balanced) { told.take($0) }
@@ -116,8 +119,8 @@ private final class ToldScan: Sendable {
     }
 
     /// The socket wakes the loop again and again, and has no packet.
-    @Test("an error that reading does not clear, beside a controller", .row("O17")) func errorWithoutData() async throws
-    {
+    @Test("an error that reading does not clear, beside a controller", .row("O17"))
+    func anErrorThatReadingDoesNotClearIsALoss() async throws {
         let bench = try await FaultyAdapter()
         let told = ToldScan()
         let scan = try await bench.adapter.subscribe(.balanced) { told.take($0) }

@@ -210,7 +210,8 @@ import Testing
     }
 
     /// The other bonds are of use without a disk that can be written to.
-    @Test("a damaged line on a read-only disk", .row("O25")) func readOnly() throws {
+    @Test("a damaged line on a read-only disk", .row("O25")) func bondsBesideADamagedLineAreUsedOnAReadOnlyDisk() throws
+    {
         let folder = try Folder(inMemory: true)
         try put(damaged, in: folder)
         let store = try open(folder)

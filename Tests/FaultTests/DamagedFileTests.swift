@@ -214,8 +214,8 @@ import Testing
         close(copy)
     }
 
-    @Test("a file system without locks", .row("O28"), arguments: [ENOLCK, EOPNOTSUPP]) func noLocks(errno: Int32) throws
-    {
+    @Test("a file system without locks", .row("O28"), arguments: [ENOLCK, EOPNOTSUPP])
+    func aFileSystemWithoutLocksIsRefused(errno: Int32) throws {
         let folder = try Folder(inMemory: true)
         let plan = try FaultPlan()
         plan.take(path: folder.path)

@@ -146,7 +146,8 @@ import Testing
     }
 
     /// A disk that fills up in the middle of a write.
-    @Test("a write that gets half of it out", .row("O24"), arguments: StoredThing.all) func halfWritten(
+    @Test("a write that gets half of it out", .row("O24"), arguments: StoredThing.all)
+    func aHalfWrittenFileLeavesTheOldOne(
         thing: StoredThing
     )
         throws

@@ -71,7 +71,9 @@ import Testing
         await link.end()
     }
 
-    @Test("no memory to receive", .row("O11"), arguments: [ENOMEM, ENOBUFS]) func noMemoryToReceive(errno: Int32)
+    @Test("no memory to receive", .row("O11"), arguments: [ENOMEM, ENOBUFS]) func aLackOfMemoryToReceiveEndsNoLink(
+        errno: Int32
+    )
         async throws
     {
         let link = try await FaultyLink()
@@ -82,7 +84,9 @@ import Testing
         await link.end()
     }
 
-    @Test("no memory for good", .row("O11"), arguments: [ENOMEM, ENOBUFS]) func noMemoryForGood(errno: Int32)
+    @Test("no memory for good", .row("O11"), arguments: [ENOMEM, ENOBUFS]) func aLastingLackOfMemoryEndsTheLink(
+        errno: Int32
+    )
         async throws
     {
         let link = try await FaultyLink()
@@ -171,7 +175,9 @@ import Testing
         await link.end()
     }
 
-    @Test("an error that reading does not clear", .row("O17")) func errorWithoutData() async throws {
+    @Test("an error that reading does not clear", .row("O17")) func anErrorThatReadingDoesNotClearEndsTheLink()
+        async throws
+    {
         let link = try await FaultyLink()
         await link.peripheral.stopResponding()
         let device = link.device
@@ -191,7 +197,9 @@ import Testing
     // MARK: Losses
 
     /// The kernel takes 672 bytes, and says nothing of what it does not take.
-    @Test("a value that is too long for the kernel", .row("L02")) func tooLongValue() async throws {
+    @Test("a value that is too long for the kernel", .row("L02")) func aValueThatTheKernelDoesNotTakeIsLost()
+        async throws
+    {
         let link = try await FaultyLink()
         let values = try await link.device.subscribe(to: FaultyLink.value)
         let handle = UInt8(truncatingIfNeeded: values.handle)
@@ -206,7 +214,8 @@ import Testing
         await link.end()
     }
 
-    @Test("a response that is too long for the kernel", .row("L02", "T06")) func tooLongResponse() async throws {
+    @Test("a response that is too long for the kernel", .row("L02", "T06"))
+    func aResponseThatTheKernelDoesNotTakeEndsTheLink() async throws {
         let link = try await FaultyLink(responseTime: .milliseconds(500))
         link.plan.set(SystemCalls(.recvmsg), .lose, on: link.descriptor)
         let error = await failure { () async throws(BLEError) in _ = try await link.device.read(FaultyLink.value) }

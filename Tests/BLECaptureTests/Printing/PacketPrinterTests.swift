@@ -130,7 +130,7 @@ struct PacketPrinterTests {
     ]
 
     @Test("Requests, responses, names learnt on the way, and the time of each response")
-    func attributeProtocol() throws {
+    func responsesNameTheirRequestsAndTimes() throws {
         var printer = PacketPrinter()
         var elapsed: [Duration] = []
         for (hex, sent, time, title, details) in Self.exchange {
@@ -161,7 +161,7 @@ struct PacketPrinterTests {
     }
 
     @Test("Commands, their responses and links")
-    func hostController() throws {
+    func commandsResponsesAndLinksAreNamed() throws {
         var printer = PacketPrinter()
         func title(_ packet: CapturedPacket) -> String { printer.print(packet).title }
         #expect(title(try Self.command("0c20 02 01 00")) == "LE Set Scan Enable (0x200c)")

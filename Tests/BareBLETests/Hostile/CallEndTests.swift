@@ -9,7 +9,7 @@ import Testing
 @Suite("Ends of calls", .timeLimit(.minutes(10)))
 struct CallEndTests {
     @Test("calls, the end of the subscription and the end of the link from inside the loop over values", .row("C01"))
-    func fromInside() async throws {
+    func callsAndEndsWorkInsideTheLoopOverValues() async throws {
         let link = try await HostileLink(HostileLink.database())
         let values = try await link.device.subscribe(to: .handle(3))
         await link.peer.send([0x1B, 3, 0, 1])

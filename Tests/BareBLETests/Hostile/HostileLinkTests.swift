@@ -87,7 +87,7 @@ struct HostileLinkTests {
     }
 
     @Test("one handle in each response, forever", .row("G09"))
-    func endlessDiscovery() async throws {
+    func anEndlessDiscoveryEndsAtTheLimit() async throws {
         let link = try await HostileLink(intercept: Self.oneHandleAtATime)
         let code = await HostileLink.code { () throws(BLEError) in _ = try await link.device.discover(level: .full) }
         #expect(code == .tooLong)
@@ -117,7 +117,7 @@ struct HostileLinkTests {
     }
 
     @Test("65,535 attributes", .row("G10"))
-    func tooManyAttributes() async throws {
+    func tooManyAttributesEndTheDiscovery() async throws {
         let link = try await HostileLink(mtu: 517) { pdu in
             if pdu.first == 0x0A { return [[0x0B, 1]] }
             guard pdu.first == 0x10 else { return nil }
@@ -136,7 +136,7 @@ struct HostileLinkTests {
     }
 
     @Test("services that include each other, themselves, and what is not there", .row("G11"))
-    func includeCycles() async throws {
+    func includesMayFormACycle() async throws {
         var attributes: [ServerAttribute] = []
         func add(_ handle: UInt16, _ type: BluetoothUUID, _ value: [UInt8], groupEnd: UInt16? = nil) {
             var attribute = ServerAttribute(handle: handle, type: type, value: value)

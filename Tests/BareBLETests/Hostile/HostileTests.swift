@@ -11,7 +11,7 @@ struct HostileTests {
         .row(
             "T01", "T02", "T03", "T04", "T05", "T11", "T12", "T13", "T14", "T15", "T16", "T18", "T19", "T21", "T22",
             "T23", "T24", "T28", "T29"), arguments: HostileRow.attributeProtocol)
-    func attributeProtocol(_ row: HostileRow) async throws {
+    func hostilePacketsEndAsTheCatalogueSays(_ row: HostileRow) async throws {
         expectCited(HostileRow.attributeProtocol.map(\.id))
         try await DialogueCalls(row.dialogue).play()
     }

@@ -77,7 +77,7 @@ import Testing
 
     /// Full pieces forever overflow a counter in another stack and end its process.
     @Test("full pieces forever", .row("G15"), arguments: [23, 24, 129, 247, 517])
-    func endlessValue(mtu: Int) throws {
+    func anEndlessValueIsTooLong(mtu: Int) throws {
         var server = server(0, mtu: mtu)
         server.intercept = { packet in
             let piece = [UInt8](repeating: 0xAB, count: mtu - 1)

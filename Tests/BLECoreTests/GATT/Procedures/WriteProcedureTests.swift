@@ -72,7 +72,7 @@ import Testing
             "17 0400 0000 000102", "17 0300 0100 000102", "17 0300 0000 000103", "17 0300 0000 0001",
             "17 0300 0000 00010203",
         ])
-    func wrongEcho(echo: String) throws {
+    func aWrongEchoCancelsTheWrite(echo: String) throws {
         var script = try ScriptedAnswers([echo, "19"])
         let failure = try script.run(WriteLong(handle: 3, value: value(3), mtu: 23)).failure
         #expect(failure == .reliableWriteMismatch(3))
@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test("the peer's queue is full midway", .row("G18"))
-    func queueFull() throws {
+    func aFullQueueCancelsTheWrite() throws {
         var server = server()
         server.queueLimit = 3
         let failure = try server.run(WriteLong(handle: 3, value: value(100), mtu: 23)).failure

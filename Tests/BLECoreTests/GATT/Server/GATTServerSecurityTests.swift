@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test("and of an open attribute", arguments: accesses)
-    func openAccess(_ access: (name: String, request: String, response: String?)) throws {
+    func anOpenAttributeIsAccessibleAtEveryLevel(_ access: (name: String, request: String, response: String?)) throws {
         for link in Self.links { try Self.expectPermitted(access.request, .open, link) }
     }
 
