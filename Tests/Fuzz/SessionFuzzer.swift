@@ -265,7 +265,7 @@ extension FuzzedSession {
         var last: AttributeHandle = 0
         for characteristic in characteristics {
             require(characteristic.declarationHandle > last, "characteristics do not overlap")
-            require(characteristic.valueHandle > characteristic.declarationHandle, "a value is behind its declaration")
+            require(characteristic.valueHandle > characteristic.declarationHandle, "a value is after its declaration")
             require(characteristic.endHandle >= characteristic.valueHandle, "a characteristic holds its value")
             last = characteristic.valueHandle
         }

@@ -67,7 +67,7 @@ enum DefectTable {
             "C8", "Commands eat the events of the scan",
             .test("BareBLETests/Adapter/AdapterConnectTests", "theScanMakesWayAndContinues")),
         Row(
-            "C9", "The first value behind a subscription is lost", .fixture("value-with-the-consent"),
+            "C9", "The first value after a subscription is lost", .fixture("value-with-the-consent"),
             .test("BareBLETests/Subscriptions/SubscriptionTests", "firstValueComesWithTheConsent")),
         Row("C10", "A characteristic without descriptors", .fixture("no-descriptors")),
         Row("C11", "The last descriptor is not asked about", .fixture("last-descriptor-alone")),

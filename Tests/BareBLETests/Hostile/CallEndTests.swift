@@ -24,7 +24,7 @@ struct CallEndTests {
             case 2:
                 try await values.unsubscribe()
                 await link.device.disconnect()
-            default: Issue.record("a value behind the end")
+            default: Issue.record("a value after the end")
             }
         }
         #expect(seen == [[1], [2]])

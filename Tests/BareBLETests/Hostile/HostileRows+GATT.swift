@@ -7,7 +7,7 @@ extension HostileRow {
     private static let longReads: [HostileRow] =
         [("07", "Invalid Offset"), ("0b", "Attribute Not Long")].map { code, name in
             HostileRow(
-                "G16", "\(name) behind the first part",
+                "G16", "\(name) after the first part",
                 """
                 call: read 0x0003 -> \(values22)
                 call: read 0x0003 -> 01
@@ -22,7 +22,7 @@ extension HostileRow {
         }
         + [
             HostileRow(
-                "G16", "another error behind the first part",
+                "G16", "another error after the first part",
                 """
                 call: read 0x0003 -> ! refusedByPeer 0x0e
                 call: read 0x0003 -> 01

@@ -73,9 +73,9 @@ final class OrderBook: Sendable {
                     continue
                 }
                 if !sent.insert(call).inserted { complaints.append("\(call) was sent twice") }
-                if over.contains(call) { complaints.append("\(call) was sent behind its end") }
+                if over.contains(call) { complaints.append("\(call) was sent after its end") }
                 if given.contains(call) { complaints.append("\(call) was sent after all was cancelled") }
-                if let last = lastSent[task], last > call { complaints.append("\(call) was sent behind \(last)") }
+                if let last = lastSent[task], last > call { complaints.append("\(call) was sent after \(last)") }
                 lastSent[task] = call
                 if let holder = held.last, access != holder {
                     complaints.append("\(call) passed exclusive access \(holder)")

@@ -99,7 +99,7 @@ import Testing
             do throws(BLEError) {
                 for try await value in values {
                     let number = Int(value.bytes[0]) | Int(value.bytes[1]) << 8
-                    if number != last + 1 + value.droppedBefore { complaints.append("value \(number) behind \(last)") }
+                    if number != last + 1 + value.droppedBefore { complaints.append("value \(number) after \(last)") }
                     last = number
                 }
             } catch {

@@ -32,8 +32,8 @@ import Testing
         #expect(try await early.next() == .ended)
         #expect(try await early.next() == nil)
         #expect(try await late.words(upTo: "") == ["ended"])
-        var behind = session.events.makeAsyncIterator()
-        #expect(try await behind.words(upTo: "") == ["ended"])
+        var afterEnd = session.events.makeAsyncIterator()
+        #expect(try await afterEnd.words(upTo: "") == ["ended"])
     }
 
     @Test func theEventsBeginWhenThePropertyIsRead() async throws {

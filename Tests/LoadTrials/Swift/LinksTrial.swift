@@ -55,7 +55,7 @@ enum LinksTrial: Trial {
         while next < wanted, let element = try await iterator.next() {
             switch element {
             case .began:
-                try require(next == 0, "\(session.name): begun again behind \(next) beats")
+                try require(next == 0, "\(session.name): begun again after \(next) beats")
             case .value(let value):
                 try require(
                     value.bytes.count > 1 && value.bytes[1] == expected[next % 8] && value.droppedBefore == 0,

@@ -50,8 +50,8 @@ import Testing
     @Test func refusesValuesLongerThanAnAttribute() throws {
         var server = server()
         #expect(try server.run(WriteLong(handle: 3, value: value(513), mtu: 23)).failure == .valueTooLong(partial: []))
-        let behind = WriteLong(handle: 3, value: value(12), offset: 501, mtu: 23)
-        #expect(try server.run(behind).failure == .valueTooLong(partial: []))
+        let beyond = WriteLong(handle: 3, value: value(12), offset: 501, mtu: 23)
+        #expect(try server.run(beyond).failure == .valueTooLong(partial: []))
         #expect(server.requests.isEmpty)
     }
 
