@@ -65,10 +65,10 @@ func fuzzLists(_ input: [UInt8]) {
 private func runToEnd<Procedure: GATTProcedure>(_ first: Procedure, _ mtu: UInt16, _ script: inout FuzzInput) {
     let goesToTheEnd = script.byte() == 0xFF
     // Some responses that come once, then those that come forever.
-    var opening: [ListedAnswer] = []
-    for _ in 0..<(script.byte() % 8) { opening.append(ListedAnswer(&script)) }
-    var pattern: [ListedAnswer] = []
-    repeat { pattern.append(ListedAnswer(&script)) } while !script.isAtEnd && pattern.count < 4
+    var opening: [ListedResponse] = []
+    for _ in 0..<(script.byte() % 8) { opening.append(ListedResponse(&script)) }
+    var pattern: [ListedResponse] = []
+    repeat { pattern.append(ListedResponse(&script)) } while !script.isAtEnd && pattern.count < 4
     var procedure = first
     var step = procedure.begin()
     var requests = 0

@@ -29,7 +29,7 @@ func hasPossibleHandles(_ request: [UInt8]) -> Bool {
 }
 
 /// A peer's response to any request: a list that is well-formed, and that may be impossible all the same.
-struct ListedAnswer {
+struct ListedResponse {
     private let style: UInt8
     private let count: Int
     private let shift: UInt16

@@ -213,11 +213,11 @@ extension GATTVectorTests {
                 continue
             }
             #expect(text == expected)
-            guard var answer = answers.popFirst() else { throw AnswersRanOut(request: text) }
+            guard var answer = answers.popFirst() else { throw ResponsesRanOut(request: text) }
             // The link gets its security below the procedures, which see the repeated request's response only.
             if recorded.params.autoSecurityUpgrade == true, answer.first == 0x01, requests.first == expected {
                 requests.removeFirst()
-                guard let repeated = answers.popFirst() else { throw AnswersRanOut(request: text) }
+                guard let repeated = answers.popFirst() else { throw ResponsesRanOut(request: text) }
                 answer = repeated
             }
             step = procedure.received(try ATTReply(answer))

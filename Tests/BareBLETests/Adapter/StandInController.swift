@@ -25,7 +25,7 @@ actor StandInController {
     /// Commands that get no response at all.
     var ignored: Set<HCIOpcode> = []
     /// Whether the peer is quicker than the cancel of an attempt.
-    var answersCancelsWithLinks = false
+    var respondsToCancelsWithLinks = false
     /// The statuses of attempts, once each, before they succeed.
     var attemptFailures: [HCIStatus] = []
     /// The reasons for which links end as soon as they are up, once each, before one lasts.
@@ -139,7 +139,7 @@ actor StandInController {
         if command.opcode == .leCreateConnection {
             for handle in controller.links.keys { controller.linkEnded(handle) }
         }
-        if command.opcode == .leCreateConnectionCancel, answersCancelsWithLinks {
+        if command.opcode == .leCreateConnectionCancel, respondsToCancelsWithLinks {
             send(VirtualController.commandComplete(command.opcode, [0]))
             return completeAttempt()
         }

@@ -166,7 +166,7 @@ struct ClientCaseRun {
         let database = try required(GATTVectors.databases()[recorded.database ?? ""]).serverDatabase()
         var server = RecordedServer(database, mtu: recorded.clientMtu)
         try server.add(recorded.script)
-        let peer = AnsweringPeer(server)
+        let peer = RespondingPeer(server)
         let device = try await attach(try await peer.connect())
         // The characteristic is in a secondary service, which only a full discovery looks for.
         try await device.discover(level: .full)
@@ -209,7 +209,7 @@ struct ClientCaseRun {
 
     /// A call that is refused before anything is sent, or sends something.
     private func checkRefusal(_ call: (Peripheral) async throws(BLEError) -> Void) async throws -> Verdict {
-        let peer = AnsweringPeer(RecordedServer(ServerDatabase(attributes: [])))
+        let peer = RespondingPeer(RecordedServer(ServerDatabase(attributes: [])))
         let device = try await attach(try await peer.connect())
         let outcome = await RecordedOutcome.of { () throws(BLEError) in
             try await call(device)
@@ -225,7 +225,7 @@ struct ClientCaseRun {
     private func checkPreparedParts(_ handle: UInt16, _ length: Int) async throws -> Verdict {
         // What fits no packet is divided; the peer sees no part longer than 18 bytes.
         let value = [UInt8](repeating: 0xA5, count: length)
-        let peer = AnsweringPeer(RecordedServer(Self.writable(handle), mtu: 23))
+        let peer = RespondingPeer(RecordedServer(Self.writable(handle), mtu: 23))
         let device = try await attach(try await peer.connect())
         try await device.writeReliably([(value, .handle(handle))])
         let parts = await peer.received.filter { $0.first == 0x16 }

@@ -31,7 +31,7 @@ struct HostileDiscovery: Sendable, CustomStringConvertible {
         try server.answer(inTurn: answers)
         let central = Central()
         let bystander = try await Bystander(central)
-        let peer = AnsweringPeer(server)
+        let peer = RespondingPeer(server)
         let device = try await central.attach(
             descriptor: try await peer.connect(), name: "hostile", ConnectOptions(mtu: 23))
         let result = await Self.result(of: device, level)

@@ -20,7 +20,7 @@ struct HostileRow: Sendable, CustomStringConvertible {
 extension HostileRow {
     /// A peer that responds to one read with `answer`, and correctly to the next one.
     static func read(
-        _ id: String, _ what: String, answeredBy answer: String, is outcome: String, offer: Int = 23
+        _ id: String, _ what: String, respondingWith answer: String, is outcome: String, offer: Int = 23
     ) -> HostileRow {
         HostileRow(
             id, what,
@@ -36,7 +36,7 @@ extension HostileRow {
     }
 
     /// A peer that sends `packets` before its response to a read; then `name` counts `count`.
-    static func beforeAnAnswer(
+    static func beforeAResponse(
         _ id: String, _ what: String, _ packets: [String], counts name: String, _ count: Int
     ) -> HostileRow {
         HostileRow(

@@ -15,7 +15,7 @@ struct Conduct {
     private let badness: Int
     /// Its latest responses, to repeat them.
     private var said: [[UInt8]] = []
-    private var readsAnswered = 0
+    private var servedReads = 0
     /// The number of responses from the client since its last request.
     private var reactions = 0
     /// The longest MTU of the device, and the one in force.
@@ -82,12 +82,12 @@ extension Conduct {
         case truncate, extend, flip, otherOpcode, otherError, refuse, silence, twice, strayBefore, oversized, empty,
             entryLength, repeated, randomBytes, handles
         case notifyUnknown, notifyShort, notifyLong, indications, badList, peerRequest, peerRequests, mtuRequest,
-            unknownOpcode, serviceChanged, strayAnswer, confirmation
+            unknownOpcode, serviceChanged, strayResponse, confirmation
 
         /// Those that need no request.
         static let unasked: [Violation] = [
             .notifyUnknown, .notifyShort, .notifyLong, .indications, .badList, .peerRequest, .peerRequests, .mtuRequest,
-            .unknownOpcode, .serviceChanged, .strayAnswer, .confirmation, .empty, .randomBytes,
+            .unknownOpcode, .serviceChanged, .strayResponse, .confirmation, .empty, .randomBytes,
         ]
     }
 
@@ -138,7 +138,7 @@ extension Conduct {
                 [0x1D, UInt8(numbers.pick(3...14)), 0] + numbers.bytes(4...4)
             }
         case .confirmation: return [[0x1E]]
-        case .strayAnswer: return [stray()]
+        case .strayResponse: return [stray()]
         case .empty: return [[]]
         default: return [numbers.bytes(0...40)]
         }
@@ -239,8 +239,8 @@ extension Conduct {
             return [[0x0B] + [UInt8](repeating: 0x66, count: 600)]
         case .poor: return opcode == 0x02 || opcode == 0x04 || opcode == 0x06 ? refusal(0x06) : nil
         case .dies:
-            readsAnswered += 1
-            return readsAnswered > 12 ? [] : nil
+            servedReads += 1
+            return servedReads > 12 ? [] : nil
         case .fullQueue: return opcode == 0x16 ? refusal(0x09) : nil
         case .longValues: return honest() + [[0x1B, 5, 0] + [UInt8](repeating: 3, count: 600)]
         }

@@ -240,10 +240,10 @@ actor World {
         checkIsEncrypted(pdu, peer)
         if peer.isHealed { return answer(pdu).map { (.zero, $0) } }
         var reactions = peer.conduct.react(to: pdu, answer) { eventCounts.add($0) }
-        if peer.answersToDrop > 0, !reactions.isEmpty {
-            peer.answersToDrop -= 1
+        if peer.responsesToDrop > 0, !reactions.isEmpty {
+            peer.responsesToDrop -= 1
             reactions = []
-            eventCounts.add("effect.answerDropped")
+            eventCounts.add("effect.responseDropped")
         }
         return reactions
     }

@@ -8,7 +8,7 @@ import Testing
     private func discover(
         _ answers: [String], level: DiscoveryLevel = .full, mtu: UInt16 = 23, isStrict: Bool = false
     ) throws -> Result<GATTDatabase, GATTFailure> {
-        var script = try ScriptedAnswers(answers)
+        var script = try ScriptedResponses(answers)
         return try script.run(GATTDiscovery(level: level, mtu: mtu, isStrict: isStrict))
     }
 
@@ -110,7 +110,7 @@ import Testing
 
     @Test("a later service is outside the range asked for", .row("G04"))
     func laterServiceOutsideTheRange() throws {
-        var script = try ScriptedAnswers(["11 06 0100 0500 0F18 0B00 0C00 0A18"])
+        var script = try ScriptedResponses(["11 06 0100 0500 0F18 0B00 0C00 0A18"])
         #expect(try script.run(GATTDiscovery(in: 1...10, mtu: 23)).failure == .outOfRange(11))
     }
 

@@ -2,7 +2,7 @@ import BLECore
 import Testing
 
 /// Runs a procedure against responses written down beforehand; what it asks is kept.
-struct ScriptedAnswers {
+struct ScriptedResponses {
     var answers: [[UInt8]]
     private(set) var requests: [[UInt8]] = []
 
@@ -21,7 +21,7 @@ struct ScriptedAnswers {
             case .failed(let failure): return .failure(failure)
             case .send(let request):
                 requests.append(request)
-                guard !answers.isEmpty else { throw AnswersRanOut(request: Hex.encode(request)) }
+                guard !answers.isEmpty else { throw ResponsesRanOut(request: Hex.encode(request)) }
                 step = procedure.received(try ATTReply(answers.removeFirst()))
             }
         }
@@ -30,7 +30,7 @@ struct ScriptedAnswers {
     var requestTexts: [String] { requests.map { Hex.encode($0) } }
 }
 
-struct AnswersRanOut: Error {
+struct ResponsesRanOut: Error {
     var request: String
 }
 

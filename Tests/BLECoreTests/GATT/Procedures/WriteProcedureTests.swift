@@ -73,7 +73,7 @@ import Testing
             "17 0300 0000 00010203",
         ])
     func aWrongEchoCancelsTheWrite(echo: String) throws {
-        var script = try ScriptedAnswers([echo, "19"])
+        var script = try ScriptedResponses([echo, "19"])
         let failure = try script.run(WriteLong(handle: 3, value: value(3), mtu: 23)).failure
         #expect(failure == .reliableWriteMismatch(3))
         #expect(script.requestTexts == ["1603000000000102", "1800"])
@@ -81,7 +81,7 @@ import Testing
 
     @Test("a damaged echo", .row("G17"), arguments: ["17", "17 03", "17 0300 00", "13"])
     func damagedEcho(echo: String) throws {
-        var script = try ScriptedAnswers([echo, "19"])
+        var script = try ScriptedResponses([echo, "19"])
         #expect(try script.run(WriteLong(handle: 3, value: value(3), mtu: 23)).isMalformed)
         #expect(script.requestTexts.last == "1800")
     }
@@ -101,14 +101,14 @@ import Testing
         "the clearing up is refused too; the first failure counts", .row("G18"),
         arguments: ["19", "01 18 0000 0E", "FF"])
     func clearingUpIsRefused(answer: String) throws {
-        var script = try ScriptedAnswers(["01 16 0300 09", answer])
+        var script = try ScriptedResponses(["01 16 0300 09", answer])
         let failure = try script.run(WriteLong(handle: 3, value: value(3), mtu: 23)).failure
         #expect(failure == .att(.prepareWriteRequest, 3, .prepareQueueFull))
     }
 
     @Test("Execute Write is refused; nothing is left to clear up", .row("G18"))
     func executeRefused() throws {
-        var script = try ScriptedAnswers(["17 0300 0000 000102", "01 18 0300 0D"])
+        var script = try ScriptedResponses(["17 0300 0000 000102", "01 18 0300 0D"])
         let failure = try script.run(WriteLong(handle: 3, value: value(3), mtu: 23)).failure
         #expect(failure == .att(.executeWriteRequest, 3, .invalidAttributeValueLength))
         #expect(script.requestTexts == ["1603000000000102", "1801"])

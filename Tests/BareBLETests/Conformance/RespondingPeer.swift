@@ -50,7 +50,7 @@ struct RecordedServer: Sendable {
 }
 
 /// A peer on a socketpair that responds by a `RecordedServer`, and remembers what it was sent.
-actor AnsweringPeer {
+actor RespondingPeer {
     private let loop = EventLoop.peers
     private var server: RecordedServer
     private var link: PeerLink?
