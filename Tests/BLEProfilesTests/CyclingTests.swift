@@ -112,8 +112,8 @@ import Testing
     }
 
     @Test func responsesOfTheControlPointAreDecoded() throws {
-        let answer = try SCControlPointResponse(value: [0x10, 4, 1, 1, 2, 3])
-        #expect(answer.supportedLocations == [.topOfShoe, .inShoe, .hip])
+        let response = try SCControlPointResponse(value: [0x10, 4, 1, 1, 2, 3])
+        #expect(response.supportedLocations == [.topOfShoe, .inShoe, .hip])
         #expect(try SCControlPointResponse(value: [0x10, 4, 4]).supportedLocations == nil)
         #expect(throws: MalformedPacket(format: "SC Control Point", offset: 1, reason: .invalidField("response code")))
         {

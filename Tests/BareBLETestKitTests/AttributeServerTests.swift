@@ -25,7 +25,7 @@ struct AttributeServerTests {
 
     /// Handles of the device: 1 service, 2 include, 3 and 4 first characteristic, 5 to 8 second, 9 and 10 third; 11 the
     /// secondary service, 12 and 13 its characteristic.
-    static let exchanges: [(request: String, answer: String)] = [
+    static let exchanges: [(request: String, response: String)] = [
         ("02 0002", "030502"),
         ("10 0100ffff 0028", "110601000a00f0ff"),
         ("10 0100ffff 0128", "11060b000d00e0ff"),
@@ -53,13 +53,13 @@ struct AttributeServerTests {
     ]
 
     @Test("One request, one response", arguments: exchanges)
-    func eachRequestHasOneResponse(_ request: String, _ answer: String) throws {
+    func eachRequestHasOneResponse(_ request: String, _ response: String) throws {
         var server = AttributeServer(Self.device)
-        #expect(try server.received(Hex.decode(request)) == [Hex.decode(answer)])
+        #expect(try server.received(Hex.decode(request)) == [Hex.decode(response)])
     }
 
     @Test(
-        "Commands, responses and confirmations are never answered",
+        "Commands, responses and confirmations have no response",
         arguments: ["520400ff", "ff00", "52", "0b01", "1e", ""])
     func commandsResponsesAndConfirmationsHaveNoResponse(_ pdu: String) throws {
         var server = AttributeServer(Self.device)

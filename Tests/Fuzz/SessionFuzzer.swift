@@ -102,7 +102,7 @@ struct FuzzedSession: ~Copyable, FuzzedRun {
             require(unconfirmed > 0, "what is confirmed was indicated")
             unconfirmed -= 1
         } else if opcode == 0x01 || opcode == 0x03 {
-            require(unanswered > 0, "what is answered was asked")
+            require(unanswered > 0, "what has a response was requested")
             unanswered -= 1
         }
         return client.sent(at: now)

@@ -59,16 +59,16 @@ extension FuzzedSession {
     }
 
     private mutating func respondInPattern() {
-        let answer = ListedResponse(&script)
+        let response = ListedResponse(&script)
         for _ in 0...(script.byte() & 7) {
             guard let request = outstanding else { return }
-            peerSends(answer.answer(to: request, mtu: Int(client.mtu)))
+            peerSends(response.response(to: request, mtu: Int(client.mtu)))
         }
     }
 
     private mutating func respondHonestly() {
         guard let request = outstanding else { return }
-        peerSends(HonestPeer.answer(to: request, mtu: Int(client.mtu)))
+        peerSends(HonestPeer.response(to: request, mtu: Int(client.mtu)))
     }
 
     private mutating func sendValue() {

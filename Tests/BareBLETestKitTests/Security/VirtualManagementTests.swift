@@ -245,7 +245,7 @@ struct VirtualManagementTests {
             }
             #expect(try await exchange("0100ffff 0000") == [packet("0100ffff 0600 0100 00 01 1600")])
             #expect(try await exchange("0300ffff 0000") == [packet("0100ffff 0700 0300 00 0100 0000")])
-            // As kernel 6.12 answered.
+            // As kernel 6.12 responded.
             #expect(
                 try await exchange("48000000 0000") == [
                     packet("01000000 1000 4800 00 0b00 02 01 0a 03 03 1000 03 04 0000")

@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test(
-        "What was not answered is asked again", arguments: Trouble.allCases,
+        "What had no response is requested again", arguments: Trouble.allCases,
         [HCIOpcode.readAddress, .readLocalSupportedCommands])
     func askedAgain(_ trouble: Trouble, _ silentTo: HCIOpcode) async throws {
         try await VirtualTime.run { time in

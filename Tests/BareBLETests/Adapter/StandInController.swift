@@ -108,7 +108,7 @@ actor StandInController {
     private func readable() {
         while let count = receive() {
             guard let packet = try? HCICommandPacket(buffer.span.extracting(1..<count)) else { continue }
-            answer(packet)
+            respond(packet)
             if packet.opcode == .setEventMask || packet.opcode == .leSetEventMask {
                 eventMasks.append(packet)
                 continue
@@ -128,7 +128,7 @@ actor StandInController {
         return count
     }
 
-    private func answer(_ command: HCICommandPacket) {
+    private func respond(_ command: HCICommandPacket) {
         guard !ignored.contains(command.opcode) else { return }
         if var list = statuses[command.opcode], !list.isEmpty {
             let status = list.removeFirst()

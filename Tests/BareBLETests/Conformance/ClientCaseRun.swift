@@ -5,7 +5,7 @@ import TestSupport
 /// Runs one recorded client operation through the public interface.
 ///
 /// Reads and writes must send exactly what the recorded client sent. Discovery asks in its own order, so there a server
-/// answers that knows the recorded answers, and has what the recorded client found.
+/// answers that knows the recorded responses, and has what the recorded client found.
 struct ClientCaseRun {
     let recorded: GATTVectors.Case
 
@@ -42,9 +42,9 @@ struct ClientCaseRun {
         var steps = try script()
         var note: String?
         // The recorded client stopped where a full packet might continue; that it does not is a response too.
-        let answer = try recorded.script.last?.s2c.map { try bytes($0) } ?? []
-        if recorded.operation == "read", answer.count == recorded.clientMtu, answer.first == 0x0B {
-            let offset = UInt16(clamping: answer.count - 1)
+        let response = try recorded.script.last?.s2c.map { try bytes($0) } ?? []
+        if recorded.operation == "read", response.count == recorded.clientMtu, response.first == 0x0B {
+            let offset = UInt16(clamping: response.count - 1)
             steps.append(.init(.sent([0x0C] + handle.wireBytes + offset.wireBytes)))
             steps.append(.init(.received([0x01, 0x0C] + handle.wireBytes + [0x0B])))
             note = "the packet is full, so one more request asks whether the value goes on"

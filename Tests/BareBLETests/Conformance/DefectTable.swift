@@ -37,7 +37,7 @@ enum DefectTable {
         Row(
             "L8", "Prepare Write without its value; empty lists",
             .fixture("prepared-write-carries-its-part"), .fixture("empty-lists")),
-        Row("L9", "A request of the peer is taken for its answer", .fixture("peer-asks-during-a-read")),
+        Row("L9", "A request of the peer is taken for its response", .fixture("peer-asks-during-a-read")),
     ]
 
     static let client: [Row] = [

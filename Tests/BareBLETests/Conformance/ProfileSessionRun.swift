@@ -81,8 +81,8 @@ struct ProfileSessionRun {
         var value: [UInt8] = []
         while position < lines.count {
             let line = lines[position]
-            if let answer = line.s2c {
-                let pdu = try bytes(answer)
+            if let response = line.s2c {
+                let pdu = try bytes(response)
                 if pdu.first == 0x01 { exchange.outcome = .refused(pdu[4]) }
                 if pdu.first == 0x0B || pdu.first == 0x0D {
                     value += pdu.dropFirst()

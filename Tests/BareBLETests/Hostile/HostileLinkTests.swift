@@ -122,12 +122,12 @@ struct HostileLinkTests {
             if pdu.first == 0x0A { return [[0x0B, 1]] }
             guard pdu.first == 0x10 else { return nil }
             let first = Int(pdu[1]) | Int(pdu[2]) << 8
-            var answer: [UInt8] = [0x11, 20]
+            var response: [UInt8] = [0x11, 20]
             for handle in first..<min(first + 25, 0x10000) {
                 let bytes = UInt16(handle).wireBytes
-                answer += bytes + bytes + [UInt8](repeating: 0xA5, count: 14) + bytes
+                response += bytes + bytes + [UInt8](repeating: 0xA5, count: 14) + bytes
             }
-            return [answer]
+            return [response]
         }
         let code = await HostileLink.code { () throws(BLEError) in _ = try await link.device.discover() }
         #expect(code == .tooLong)

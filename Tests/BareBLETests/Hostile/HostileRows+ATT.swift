@@ -45,7 +45,7 @@ extension HostileRow {
 
     private static let strayResponses: [HostileRow] = [
         HostileRow(
-            "T01", "an answer that nobody asked for",
+            "T01", "a response that nobody asked for",
             """
             offer: 517
             call: wait unexplainedResponses -> 1
@@ -58,7 +58,7 @@ extension HostileRow {
             > 0b 01
             """),
         HostileRow(
-            "T01", "an answer that nobody asked for, and a strict application",
+            "T01", "a response that nobody asked for, and a strict application",
             """
             offer: 517
             strict: yes
@@ -69,9 +69,9 @@ extension HostileRow {
             > 03 0502
             > 0b 01
             """),
-        .beforeAResponse("T02", "an answer to something else", ["> 13"], counts: "unexplainedResponses", 1),
+        .beforeAResponse("T02", "a response to something else", ["> 13"], counts: "unexplainedResponses", 1),
         HostileRow(
-            "T02", "three answers to something else",
+            "T02", "three responses to something else",
             """
             call: read 0x0003 -> ! disconnected
             call: end -> the peer violated the protocol: the device sent responses without a request
@@ -82,7 +82,7 @@ extension HostileRow {
             > 0f
             """),
         HostileRow(
-            "T02", "an answer to something else, and a strict application",
+            "T02", "a response to something else, and a strict application",
             """
             strict: yes
             call: read 0x0003 -> ! disconnected
@@ -97,7 +97,8 @@ extension HostileRow {
         [
             .read("T03", "an error of two bytes", respondingWith: "01 0a", is: "! malformedReply"),
             .read("T03", "an error of six bytes", respondingWith: "01 0a03000500", is: "! malformedReply"),
-            .read("T04", "an error that names another handle", respondingWith: "01 0a990001", is: "! refusedByPeer 0x01"),
+            .read(
+                "T04", "an error that names another handle", respondingWith: "01 0a990001", is: "! refusedByPeer 0x01"),
             .beforeAResponse(
                 "T04", "an error that names another request", ["> 01 12030001"], counts: "unexplainedResponses", 1),
         ]
@@ -175,7 +176,7 @@ extension HostileRow {
 
     private static let sizes: [HostileRow] = [
         HostileRow(
-            "T13", "an answer longer than the MTU",
+            "T13", "a response longer than the MTU",
             """
             call: read 0x0003 -> ! disconnected
             call: end -> the peer violated the protocol: the device sent a response longer than the MTU

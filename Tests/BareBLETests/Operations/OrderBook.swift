@@ -82,7 +82,7 @@ final class OrderBook: Sendable {
                 }
             case .responded(let call, let value):
                 if !over.insert(call).inserted { complaints.append("\(call) ended twice") }
-                if !sent.contains(call) { complaints.append("\(call) was answered and never sent") }
+                if !sent.contains(call) { complaints.append("\(call) has a response and was never sent") }
                 if !value.isEmpty, value != Self.value(call) { complaints.append("\(call) got \(value)") }
                 pendingAtLoss?.remove(call)
             case .failed(let call, let code):

@@ -6,7 +6,7 @@ import BareBLETestKit
 /// 64 links at once, on one adapter in simulation and over socketpairs, each with requests and values of its own.
 enum LinksTrial: Trial {
     static let name = "links"
-    static let what = "64 links at once in simulation and over socketpairs, each value and answer once, in order"
+    static let what = "64 links at once in simulation and over socketpairs, each value and response once, in order"
     private static let count = 64
 
     static func run(_ scale: Scale) async throws -> [Figure] {

@@ -44,7 +44,7 @@ def completion(raw, opcode, seconds=WAIT):
             event = raw.recv(300)
             if event[1] == 0x0E and struct.unpack_from("<H", event, 4)[0] == opcode:
                 return event[6]
-    raise AssertionError(f"no answer to {opcode:#06x}")
+    raise AssertionError(f"no response to {opcode:#06x}")
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ import Testing
         "notify nordic-uart-tx", "write nordic-uart-rx --text hi", "wait 1 --for 20s", "read device-name",
     ]
 
-    /// A battery monitor: a request is answered by three notifications, later.
+    /// A battery monitor: the response to a request is three notifications, later.
     private static func monitor() async throws -> SocketPeer {
         let holder = Lock<VirtualPeripheral?>(nil)
         let device = VirtualDevice(

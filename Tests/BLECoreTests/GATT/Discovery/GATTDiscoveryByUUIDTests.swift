@@ -98,8 +98,8 @@ import Testing
         ("05 01 0300 0229", GATTFailure.outOfRange(3)), ("05 01 0500 0229 0500 0129", .noProgress(at: 5)),
         ("01 04 0400 06", .att(request: .findInformationRequest, handle: 4, code: .requestNotSupported)),
     ])
-    func aMalformedResponseIsRefused(answer: String, failure: GATTFailure) throws {
-        var script = try ScriptedResponses([answer])
+    func aMalformedResponseIsRefused(response: String, failure: GATTFailure) throws {
+        var script = try ScriptedResponses([response])
         #expect(try script.run(DescriptorDiscovery(of: characteristic(9))).failure == failure)
     }
 }

@@ -6,9 +6,9 @@ import Testing
 /// them.
 @Suite struct GATTDiscoveryHostileTests {
     private func discover(
-        _ answers: [String], level: DiscoveryLevel = .full, mtu: UInt16 = 23, isStrict: Bool = false
+        _ responses: [String], level: DiscoveryLevel = .full, mtu: UInt16 = 23, isStrict: Bool = false
     ) throws -> Result<GATTDatabase, GATTFailure> {
-        var script = try ScriptedResponses(answers)
+        var script = try ScriptedResponses(responses)
         return try script.run(GATTDiscovery(level: level, mtu: mtu, isStrict: isStrict))
     }
 
@@ -104,8 +104,8 @@ import Testing
                 ]
             ),
         ] as [(DiscoveryLevel, [String])])
-    func laterEntryOutsideTheRange(level: DiscoveryLevel, answers: [String]) throws {
-        #expect(try discover(answers, level: level).failure == .outOfRange(11))
+    func laterEntryOutsideTheRange(level: DiscoveryLevel, responses: [String]) throws {
+        #expect(try discover(responses, level: level).failure == .outOfRange(11))
     }
 
     @Test("a later service is outside the range asked for", .row("G04"))
@@ -130,14 +130,14 @@ import Testing
 
     @Test("a service claims everything up to 0xFFFF", .row("G07"))
     func clampedService() throws {
-        let answers = [
+        let responses = [
             "11 06 0100 FFFF 0018 0600 0800 0F18", "01 10 0900 0A", "09 07 0200 02 0300 002A 0700 02 0800 192A",
             "01 04 0400 0A",
         ]
-        let found = try discover(answers).get()
+        let found = try discover(responses).get()
         #expect(found.services.map(\.handles) == [1...5, 6...8])
         #expect(found.quirks == [.serviceEndClamped(1)])
-        #expect(try discover(answers, isStrict: true).failure == .quirk(.serviceEndClamped(1)))
+        #expect(try discover(responses, isStrict: true).failure == .quirk(.serviceEndClamped(1)))
     }
 
     /// The end 0 made another stack search a range that never ended (bluekitchen/btstack#678).
@@ -306,8 +306,8 @@ import Testing
 
     @Test(
         "impossible lists of types", .row("G13"), arguments: ["05 00 0400 0129", "05 03 0400 0129", "05 02 0400 0129"])
-    func impossibleListsOfTypesAreMalformed(answer: String) throws {
-        let result = try discover([Self.service, Self.noMoreServices, "09 07 0200 02 0300 192A", answer])
+    func impossibleListsOfTypesAreMalformed(response: String) throws {
+        let result = try discover([Self.service, Self.noMoreServices, "09 07 0200 02 0300 192A", response])
         #expect(result.isMalformed)
     }
 

@@ -66,11 +66,11 @@ import Testing
     @Test func aDamagedResponseEndsInAListOrAFailure() throws {
         for recorded in GATTVectors.cases where recorded.operation.hasPrefix("discover-") {
             for line in recorded.script.compactMap(\.s2c) {
-                let answer = try Hex.decode(line)
-                var damaged = (1..<answer.count).map { Array(answer.prefix($0)) }
-                for index in answer.indices.dropFirst() {
+                let packet = try Hex.decode(line)
+                var damaged = (1..<packet.count).map { Array(packet.prefix($0)) }
+                for index in packet.indices.dropFirst() {
                     for bit in [0x01, 0x80] as [UInt8] {
-                        var flipped = answer
+                        var flipped = packet
                         flipped[index] ^= bit
                         damaged.append(flipped)
                     }
@@ -184,7 +184,9 @@ extension GATTVectors.Case {
 
     /// Find By Type Value is for primary services alone: Zephyr's server refuses others as not found.
     @Test func secondaryServicesWithAUUIDAreChosenFromTheList() throws {
-        var script = try ScriptedResponses(["1106 1000 0000 0f18 1500 1a00 0a18", "1106 1b00 1f00 0f18", "0110 2000 0a"])
+        var script = try ScriptedResponses([
+            "1106 1000 0000 0f18 1500 1a00 0a18", "1106 1b00 1f00 0f18", "0110 2000 0a",
+        ])
         let found = try script.run(ServiceDiscovery(0x180F, isPrimary: false)).get()
         #expect(found.map(\.handles) == [16...20, 27...31])
         #expect(script.requestTexts == ["100100ffff0128", "101b00ffff0128", "102000ffff0128"])

@@ -3,11 +3,11 @@ import Testing
 
 /// Runs a procedure against responses written down beforehand; what it asks is kept.
 struct ScriptedResponses {
-    var answers: [[UInt8]]
+    var responses: [[UInt8]]
     private(set) var requests: [[UInt8]] = []
 
-    init(_ answers: [String]) throws {
-        self.answers = try answers.map { try Hex.decode($0) }
+    init(_ responses: [String]) throws {
+        self.responses = try responses.map { try Hex.decode($0) }
     }
 
     mutating func run<Procedure: GATTProcedure>(
@@ -21,8 +21,8 @@ struct ScriptedResponses {
             case .failed(let failure): return .failure(failure)
             case .send(let request):
                 requests.append(request)
-                guard !answers.isEmpty else { throw ResponsesRanOut(request: Hex.encode(request)) }
-                step = procedure.received(try ATTReply(answers.removeFirst()))
+                guard !responses.isEmpty else { throw ResponsesRanOut(request: Hex.encode(request)) }
+                step = procedure.received(try ATTReply(responses.removeFirst()))
             }
         }
     }

@@ -17,8 +17,8 @@ import Testing
     // MARK: MTU
 
     @Test(arguments: [("03 1700", 23), ("03 F700", 247), ("03 FFFF", 517), ("03 0000", 23), ("01 02 0000 06", 23)])
-    func exchangesMTU(answer: String, mtu: UInt16) throws {
-        var script = try ScriptedResponses([answer])
+    func exchangesMTU(response: String, mtu: UInt16) throws {
+        var script = try ScriptedResponses([response])
         #expect(try script.run(MTUExchange()).get() == mtu)
         #expect(script.requestTexts == ["020502"])
     }
@@ -31,8 +31,8 @@ import Testing
     }
 
     @Test func damagedMTUResponseIsMalformed() throws {
-        for answer in ["03", "03 17", "03 1700 00"] {
-            var script = try ScriptedResponses([answer])
+        for response in ["03", "03 17", "03 1700 00"] {
+            var script = try ScriptedResponses([response])
             #expect(try script.run(MTUExchange()).isMalformed)
         }
     }
@@ -118,14 +118,14 @@ import Testing
     }
 
     @Test(arguments: [("09 03 0100 00", GATTFailure.outOfRange(1)), ("09 03 0500 00 0500 00", .noProgress(at: 5))])
-    func refusesHandlesThatWereNotAskedFor(answer: String, failure: GATTFailure) throws {
-        var script = try ScriptedResponses([answer])
+    func refusesHandlesThatWereNotAskedFor(response: String, failure: GATTFailure) throws {
+        var script = try ScriptedResponses([response])
         #expect(try script.run(ReadByUUID(0x2A19, in: 3...9, mtu: 23)).failure == failure)
     }
 
     @Test(arguments: ["09 00 0300", "09 01 03", "09 04 0300 00", "09"])
-    func refusesImpossibleLists(answer: String) throws {
-        var script = try ScriptedResponses([answer])
+    func refusesImpossibleLists(response: String) throws {
+        var script = try ScriptedResponses([response])
         #expect(try script.run(ReadByUUID(0x2A19, mtu: 23)).isMalformed)
     }
 
@@ -169,8 +169,8 @@ import Testing
     @Test(
         "fewer values than handles, and room for more", .row("T28"),
         arguments: ["21 0200 0102", "21 0200 0102 0100 03"])
-    func refusesToGuessWhichValueIsMissing(answer: String) throws {
-        var script = try ScriptedResponses([answer])
+    func refusesToGuessWhichValueIsMissing(response: String) throws {
+        var script = try ScriptedResponses([response])
         #expect(try script.run(ReadMultipleVariable(handles: [3, 7, 9], mtu: 23)).isMalformed)
     }
 

@@ -100,8 +100,8 @@ import Testing
     @Test(
         "the clearing up is refused too; the first failure counts", .row("G18"),
         arguments: ["19", "01 18 0000 0E", "FF"])
-    func clearingUpIsRefused(answer: String) throws {
-        var script = try ScriptedResponses(["01 16 0300 09", answer])
+    func clearingUpIsRefused(response: String) throws {
+        var script = try ScriptedResponses(["01 16 0300 09", response])
         let failure = try script.run(WriteLong(handle: 3, value: value(3), mtu: 23)).failure
         #expect(failure == .att(.prepareWriteRequest, 3, .prepareQueueFull))
     }
