@@ -35,7 +35,7 @@ struct RecordedLinkTests {
         var played = 0
         for entry in Self.captures {
             let links = try RecordedLink.links(in: path(entry))
-            let packets = links.map(\.dialogue.packets.count).reduce(0, +)
+            let packets = links.map { link in link.dialogue.steps.count { $0.event.isPacket } }.reduce(0, +)
             // Links in which the host was the peripheral are left out.
             #expect(packets <= entry.tshark.attOpcodes?.values.reduce(0, +) ?? 0, "\(entry.file)")
             played += packets
