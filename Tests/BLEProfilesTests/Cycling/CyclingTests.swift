@@ -77,19 +77,19 @@ import Testing
         #expect(WheelRevolutions(count: 1, eventTime: 0x0200).speed(since: last, circumference: 2) == 4)
     }
 
-    @Test func noRateWithoutAnEventInBetween() {
+    @Test func aRateNeedsAnEventInBetween() {
         let crank = CrankRevolutions(count: 5, eventTime: 700)
         #expect(crank.cadence(since: crank) == nil)
         #expect(CrankRevolutions(count: 9, eventTime: 700).cadence(since: crank) == nil)
         #expect(CrankRevolutions(count: 5, eventTime: 800).cadence(since: crank) == 0)
-        let cranksSetAnew = CrankRevolutions(count: 1, eventTime: 800)
-        #expect(cranksSetAnew.cadence(since: crank) == nil)
-        #expect(cranksSetAnew.turns(since: crank) == -4)
+        let cranksReset = CrankRevolutions(count: 1, eventTime: 800)
+        #expect(cranksReset.cadence(since: crank) == nil)
+        #expect(cranksReset.turns(since: crank) == -4)
         let wheel = WheelRevolutions(count: 1000, eventTime: 700)
         #expect(wheel.speed(since: wheel, circumference: 2.1) == nil)
-        let setAnew = WheelRevolutions(count: 3, eventTime: 1700)
-        #expect(setAnew.speed(since: wheel, circumference: 2.1) == nil)
-        #expect(setAnew.turns(since: wheel) == -997)
+        let wheelReset = WheelRevolutions(count: 3, eventTime: 1700)
+        #expect(wheelReset.speed(since: wheel, circumference: 2.1) == nil)
+        #expect(wheelReset.turns(since: wheel) == -997)
     }
 
     @Test func ticksOfCyclingPowerAreHalfAsLong() {

@@ -142,7 +142,7 @@ import Testing
         #expect(throws: MalformedPacket.self) { try SupportedResistanceLevelRange(value: [1, 2, 3, 4]) }
     }
 
-    @Test func textThatIsCut() throws {
+    @Test func textMayBeCut() throws {
         let status = try TrainingStatus(value: [3, 2, 0x57, 0xC3])
         #expect(status.isTextCut && status.text == "W\u{FFFD}")
         #expect(try TrainingStatus(value: [1, 2, 0x57, 0, 0]).text == "W")

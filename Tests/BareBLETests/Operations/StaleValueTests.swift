@@ -79,7 +79,7 @@ import Testing
     }
 
     // There is a subscription already, and the value was sent right before the call.
-    @Test(.row("T30")) func aValueInASubscriptionThatIsThere() async throws {
+    @Test(.row("T30")) func aValueInASubscriptionThatIsThereIsNotTaken() async throws {
         try await run(isTalkative: false) { bench in
             let held = try await bench.device.subscribe(to: Self.reply)
             try await bench.peripheral.notify(0xFFF2, [0x55])
@@ -94,7 +94,7 @@ import Testing
     }
 
     // The call is made, and its request waits for the response to another one.
-    @Test(.row("T30")) func aValueWhileTheRequestWaitsForItsTurn() async throws {
+    @Test(.row("T30")) func aValueWhileTheRequestWaitsForItsTurnIsNotTaken() async throws {
         try await run(isTalkative: false) { bench in
             let held = try await bench.device.subscribe(to: Self.reply)
             await bench.peripheral.behave { pdu, response in
@@ -112,7 +112,7 @@ import Testing
     }
 
     // A value longer than a packet is written in pieces, and nothing is the response before the last of them.
-    @Test(.row("T30")) func aValueBetweenThePiecesOfTheRequest() async throws {
+    @Test(.row("T30")) func aValueBetweenThePiecesOfTheRequestIsNotTaken() async throws {
         try await run(isTalkative: false) { bench in
             let held = try await bench.device.subscribe(to: Self.reply)
             await bench.peripheral.behave { pdu, response in

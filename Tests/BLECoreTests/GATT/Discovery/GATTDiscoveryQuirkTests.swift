@@ -48,7 +48,7 @@ import Testing
     }
 
     /// A declaration at 0xFFFF has no room for its value; another stack traps on it.
-    @Test func declarationAtTheLastHandle() throws {
+    @Test func aDeclarationAtTheLastHandleIsDropped() throws {
         var script = try ScriptedResponses([
             "11 06 0100 FFFF 0F18", "09 07 FFFF 02 0000 192A", "01 04 0100 0A",
         ])
