@@ -182,11 +182,11 @@ package struct Initiator: ~Copyable {
     private var retries = 0
     /// Whether an attempt of another program, or of the kernel, is pending, as far as that was seen.
     private var hasForeignAttempt = false
-    /// Whether one was pending when the attempt of this machine was sent.
-    private var hadForeignAttempt = false
     /// Whether such an attempt was cancelled, and its Connection Complete was not seen yet: that may come after
     /// the confirmation of an attempt of this machine, because another socket carries it.
     private var awaitsForeignEnd = false
+    /// Whether another attempt was known to be pending when the attempt of this machine was sent.
+    private var hadForeignAttempt = false
     private var turns = Turns.free
 
     package init() {}
