@@ -163,7 +163,7 @@ let package = Package(
         ),
         .testTarget(
             name: "BLECaptureTests",
-            dependencies: ["BLECapture", "BLECore", "TestSupport"],
+            dependencies: ["BareBLE", "BareBLETestKit", "BLECapture", "BLECore", "TestSupport"],
             swiftSettings: strict
         ),
         .testTarget(

@@ -154,7 +154,7 @@ func poke(_ descriptor: Int32) {
         for descriptor in [old.0, old.1, new.0, new.1] { close(descriptor) }
     }
 
-    @Test func bothDirectionsAndTheirRemoval() throws {
+    @Test func bothDirectionsAreWatchedUntilTheyAreRemoved() throws {
         let loop = EventLoop()
         let (near, far) = try LinkSocket.pair()
         var readable = 0

@@ -32,7 +32,7 @@ import Testing
         #expect(HCIFilter.commands.events & 1 << 62 == 0)
     }
 
-    @Test func packetsOfAStandIn() throws {
+    @Test func packetsOfAStandInAreRead() throws {
         let (near, far) = try LinkSocket.pair()
         var socket = HCISocket(adopting: near)
         var buffer = [UInt8](repeating: 0, count: 16)

@@ -67,10 +67,10 @@ final class KernelPeripheral {
         }
         accepted = descriptor
         _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
-        loop.onReadable(descriptor) { [unowned self] in answer(descriptor) }
+        loop.onReadable(descriptor) { [unowned self] in respond(descriptor) }
     }
 
-    private func answer(_ descriptor: Int32) {
+    private func respond(_ descriptor: Int32) {
         var bytes = [UInt8](repeating: 0, count: 700)
         while true {
             let count = unsafe recv(descriptor, &bytes, bytes.count, Int32(MSG_DONTWAIT))
@@ -108,7 +108,7 @@ final class KernelPeripheral {
                 if buffer[1] == 0x0F, buffer[5...6].elementsEqual(packet[1...2]) { return [buffer[3]] }
             }
         }
-        Issue.record("no answer to a command")
+        Issue.record("no response to a command")
         return []
     }
 }

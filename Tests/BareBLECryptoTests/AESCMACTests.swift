@@ -22,7 +22,7 @@ struct AESCMACTests {
                 "51f0bebf7e3b9d92fc49741779363cfe"
             ),
         ])
-    func published(message: String, code: String) throws {
+    func theCodeIsTheOneOfTheRFC(message: String, code: String) throws {
         let found = AESCMAC.code(of: try Hex.decode(message), key: try Hex.decode(Self.key))
         #expect(found == (try Hex.decode(code)))
     }

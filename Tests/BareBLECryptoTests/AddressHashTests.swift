@@ -16,7 +16,7 @@ struct AddressHashTests {
     private func encrypted(_ block: [UInt8], _ key: [UInt8]) -> [UInt8]? { AES128.encrypted(block, key: key.span) }
 
     @Test("A block is encrypted as FIPS 197 shows (appendices B and C.1)")
-    func block() throws {
+    func aBlockIsEncryptedAsPublished() throws {
         for (key, plain, encrypted) in [
             (
                 "2b7e151628aed2a6abf7158809cf4f3c", "3243f6a8885a308d313198a2e0370734",
@@ -33,7 +33,7 @@ struct AddressHashTests {
     }
 
     @Test("A key or a block of another length encrypts nothing", arguments: [0, 15, 17, 24, 32])
-    func length(count: Int) {
+    func anotherLengthEncryptsNothing(count: Int) {
         let (short, whole) = ([UInt8](repeating: 7, count: count), [UInt8](repeating: 7, count: 16))
         #expect(encrypted(whole, short) == nil)
         #expect(encrypted(short, whole) == nil)
@@ -41,7 +41,7 @@ struct AddressHashTests {
 
     /// Core Vol 3 Part H, D.7.
     @Test("The specification's sample has the specification's hash")
-    func sample() throws {
+    func theSampleHasTheSpecificationsHash() throws {
         let key = try secret("ec0234a357c8ad05341010a60a397d9b")
         #expect(AddressHashMessage(key: key, random: 0x70_8194).hash == 0x0D_FBAA)
         #expect(AddressHashMessage(key: key, random: 0x70_8195).hash != 0x0D_FBAA)
@@ -54,7 +54,7 @@ struct AddressHashTests {
         arguments: [
             ("62:CC:28:F3:EE:75", 1), ("77:12:FB:36:5B:CF", 2), ("5A:8D:ED:8E:AB:1E", 2), ("5A:8D:ED:8E:AB:1F", 0),
         ])
-    func resolution(text: String, owner: UInt64) throws {
+    func theAddressesOfARealPeerAreResolved(text: String, owner: UInt64) throws {
         let identities = (1...2 as ClosedRange<UInt64>).map {
             PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0000 + $0), type: .random)
         }

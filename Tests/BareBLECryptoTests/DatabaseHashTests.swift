@@ -37,7 +37,7 @@ struct DatabaseHashTests {
     }
 
     @Test("The sample's hash is the one that the specification gives")
-    func sample() throws {
+    func theSampleHasTheSpecificationsHash() throws {
         let message = try #require(
             DatabaseHashMessage(Self.sample, extendedProperties: Self.extendedProperties))
         #expect(Hex.encode(message.hash) == Self.hash)
@@ -120,7 +120,7 @@ struct DatabaseHashTests {
     }
 
     @Test("A cache is verified in either order of the octets, and distinguished from another database's")
-    func verified() throws {
+    func aCacheIsVerifiedInEitherOrderOfTheOctets() throws {
         var cache = GATTCache(database: Self.sample, coverage: .whole(.full), databaseHash: try Hex.decode(Self.hash))
         #expect(cache.hashAgrees(extendedProperties: Self.extendedProperties) == true)
         cache.databaseHash?.reverse()
@@ -130,7 +130,7 @@ struct DatabaseHashTests {
     }
 
     @Test("What cannot be verified neither agrees nor disagrees")
-    func unknown() throws {
+    func whatCannotBeVerifiedNeitherAgreesNorDisagrees() throws {
         let hash = try Hex.decode(Self.hash)
         #expect(GATTCache(database: Self.sample, coverage: .whole(.full)).hashAgrees() == nil)
         #expect(GATTCache(database: Self.sample, coverage: .whole(.full), databaseHash: hash).hashAgrees() == nil)

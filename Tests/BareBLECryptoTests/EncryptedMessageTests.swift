@@ -53,14 +53,14 @@ struct EncryptedMessageTests {
         ]
 
     @Test("What others have encrypted is decrypted", arguments: vectors.indices)
-    func published(index: Int) throws {
+    func whatOthersHaveEncryptedIsDecrypted(index: Int) throws {
         let vector = Self.vectors[index]
         let whole = try message(vector.key, vector.nonce, vector.associated, vector.bytes, vector.tag)
         #expect(whole.plaintext == (try Hex.decode(vector.plain)))
     }
 
     @Test("Nothing comes of another key, nonce, associated data, tag or byte")
-    func damaged() throws {
+    func damagedMessagesAreNotDecrypted() throws {
         let (key, nonce, associated, bytes, tag, _) = Self.vectors[1]
         func flipped(_ hex: String) -> String { (hex.hasPrefix("0") ? "1" : "0") + hex.dropFirst() }
         for part in 0..<5 {

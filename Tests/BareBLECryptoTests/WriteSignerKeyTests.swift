@@ -11,7 +11,9 @@ struct WriteSignerKeyTests {
             ("505e42df9691ec72d31fcdfbeb641b61", 1, 0x0012, "1337", "d21200133701000000f1871e933c900ff2"),
             ("d8515948451fea320dc05a2e88308188", 0, 0x0007, "010203", "d2070001020300000000311f0acd1c3a5b0a"),
         ] as [(String, UInt32, AttributeHandle, String, String)])
-    func signs(key: String, counter: UInt32, handle: AttributeHandle, value: String, pdu: String) throws {
+    func aWriteCarriesTheSignatureOfItsKey(
+        key: String, counter: UInt32, handle: AttributeHandle, value: String, pdu: String
+    ) throws {
         var signer = try #require(WriteSigner(key: try Hex.decode(key), counter: counter))
         let signed = try #require(signer.sign(try Hex.decode(value), for: handle))
         #expect(Hex.encode(signed.bytes) == pdu)

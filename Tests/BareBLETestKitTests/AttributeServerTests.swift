@@ -25,7 +25,7 @@ struct AttributeServerTests {
 
     /// Handles of the device: 1 service, 2 include, 3 and 4 first characteristic, 5 to 8 second, 9 and 10 third; 11 the
     /// secondary service, 12 and 13 its characteristic.
-    static let exchanges: [(request: String, answer: String)] = [
+    static let exchanges: [(request: String, response: String)] = [
         ("02 0002", "030502"),
         ("10 0100ffff 0028", "110601000a00f0ff"),
         ("10 0100ffff 0128", "11060b000d00e0ff"),
@@ -53,22 +53,22 @@ struct AttributeServerTests {
     ]
 
     @Test("One request, one response", arguments: exchanges)
-    func responses(_ request: String, _ answer: String) throws {
+    func eachRequestHasOneResponse(_ request: String, _ response: String) throws {
         var server = AttributeServer(Self.device)
-        #expect(try server.received(Hex.decode(request)) == [Hex.decode(answer)])
+        #expect(try server.received(Hex.decode(request)) == [Hex.decode(response)])
     }
 
     @Test(
-        "Commands, responses and confirmations are never answered",
+        "Commands, responses and confirmations have no response",
         arguments: ["520400ff", "ff00", "52", "0b01", "1e", ""])
-    func silence(_ pdu: String) throws {
+    func commandsResponsesAndConfirmationsHaveNoResponse(_ pdu: String) throws {
         var server = AttributeServer(Self.device)
         #expect(try exchange(&server, pdu).isEmpty)
         #expect(server.requestCount == 0)
     }
 
     @Test("A second indication waits for the confirmation of the first")
-    func indications() throws {
+    func aSecondIndicationWaitsForTheConfirmationOfTheFirst() throws {
         var server = AttributeServer(Self.device)
         #expect(server.send([1], of: 6) == nil)
         #expect(try exchange(&server, "1207000200") == ["13"])
@@ -122,7 +122,7 @@ struct AttributeServerTests {
     }
 
     @Test("what a device refuses is not written, nor what was prepared with it; an echo follows the response")
-    func decisions() throws {
+    func aRefusedValueIsNotWritten() throws {
         let characteristics = [
             VirtualCharacteristic(0xFFF1, .write, value: [0], onWrite: .echo(0xFFF3)),
             VirtualCharacteristic(0xFFF2, .write, value: [0], onWrite: .call { $0 == [9] ? .valueNotAllowed : nil }),
@@ -143,7 +143,7 @@ struct AttributeServerTests {
     }
 
     @Test("replies follow the response to a write in their order, for a client that has subscribed")
-    func replies() throws {
+    func repliesFollowTheResponseInTheirOrder() throws {
         let characteristics = [
             VirtualCharacteristic(0xFFF1, .write, onWrite: .reply(0xFFF2) { value in value.map { [$0, 0] } }),
             VirtualCharacteristic(0xFFF2, [.notify, .indicate]),

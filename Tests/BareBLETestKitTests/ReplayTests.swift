@@ -49,7 +49,7 @@ struct ReplayTests {
     }
 
     @Test("Recorded pauses are kept in virtual time, or half of them")
-    func pauses() async throws {
+    func recordedPausesAreKept() async throws {
         let folder = try Folder()
         let seen = try await record(folder)
         for (scale, seconds) in [(1.0, 2), (0.5, 1)] {
@@ -97,7 +97,7 @@ struct ReplayTests {
     }
 
     @Test("Less than was recorded, and more, are differences too")
-    func lengths() async throws {
+    func anotherLengthIsADifference() async throws {
         let text = """
             < 0a 0300
             > 0b 01
@@ -123,7 +123,7 @@ struct ReplayTests {
     }
 
     @Test("Another order is a difference, unless it is allowed")
-    func order() async throws {
+    func anotherOrderIsADifferenceUnlessItIsAllowed() async throws {
         let text = """
             < 0a 0300
             ! wait 1 ms
@@ -203,7 +203,7 @@ struct ReplayTests {
     }
 
     @Test("Files that are no recordings are refused with their reason")
-    func unreadable() throws {
+    func filesThatAreNoRecordingsAreRefused() throws {
         let folder = try Folder()
         try Data("> 0b 01\nhello".utf8).write(to: URL(filePath: folder["a"]))
         do throws(ReplayError) {

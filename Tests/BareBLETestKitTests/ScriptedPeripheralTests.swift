@@ -18,7 +18,7 @@ struct ScriptedPeripheralTests {
         """
 
     @Test("Plays a dialogue to its end")
-    func plays() async throws {
+    func playsADialogueToItsEnd() async throws {
         let peer = ScriptedPeripheral(try Dialogue(Self.text))
         var client = RawClient(try await peer.connect())
         #expect(client.request("02 f700") == "03f700")
@@ -29,7 +29,7 @@ struct ScriptedPeripheralTests {
     }
 
     @Test("Names the line where the client left the text, and disconnects")
-    func differs() async throws {
+    func namesTheLineWhereTheClientDiffersAndDisconnects() async throws {
         let peer = ScriptedPeripheral(try Dialogue(Self.text))
         var client = RawClient(try await peer.connect())
         #expect(client.request("02 f700") == "03f700")

@@ -93,7 +93,7 @@ import Testing
 }
 
 extension Dialogue.Event {
-    fileprivate var isPacket: Bool {
+    var isPacket: Bool {
         switch self {
         case .sent, .received: true
         case .wait, .linkLost: false

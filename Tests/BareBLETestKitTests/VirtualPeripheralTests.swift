@@ -27,7 +27,7 @@ struct VirtualPeripheralTests {
     }
 
     @Test("The UART sends back what it is sent")
-    func echoes() async throws {
+    func theUARTSendsBackWhatItIsSent() async throws {
         let peripheral = VirtualPeripheral(.uart)
         var client = RawClient(try await peripheral.connect())
         #expect(client.request("12 0b00 0100") == "13")
@@ -52,7 +52,7 @@ struct VirtualPeripheralTests {
     }
 
     @Test("Stops responding, disconnects, and takes a new link")
-    func misbehaves() async throws {
+    func stopsRespondingDisconnectsAndTakesANewLink() async throws {
         let peripheral = VirtualPeripheral(.battery)
         var client = RawClient(try await peripheral.connect())
         await #expect(throws: TestLinkError.connectedAlready) { try await peripheral.connect() }
@@ -69,7 +69,7 @@ struct VirtualPeripheralTests {
     }
 
     @Test("Sends a value on request, if the client has subscribed")
-    func notifies() async throws {
+    func sendsAValueIfTheClientHasSubscribed() async throws {
         let peripheral = VirtualPeripheral(.battery)
         var client = RawClient(try await peripheral.connect())
         #expect(try await peripheral.notify(0x2A19, [50]) == false)

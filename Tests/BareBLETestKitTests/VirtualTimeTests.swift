@@ -55,7 +55,7 @@ struct VirtualTimeTests {
     }
 
     @Test("Sleeps end in the order of their deadlines, and equal ones in the order in which they began")
-    func sleepers() async throws {
+    func sleepsEndInTheOrderOfTheirDeadlines() async throws {
         await VirtualTime.run { time in
             let order = await withTaskGroup(of: Int.self) { group in
                 for (number, seconds) in [30, 10, 20, 10].enumerated() {
@@ -88,7 +88,7 @@ struct VirtualTimeTests {
     }
 
     @Test("Time stands while work is done elsewhere")
-    func elsewhere() async throws {
+    func timeStandsWhileWorkIsDoneElsewhere() async throws {
         try await VirtualTime.run { time in
             async let asleep: Void = time.clock.sleep(for: .seconds(1))
             // Long enough for the loop to find nothing to do.
@@ -101,7 +101,7 @@ struct VirtualTimeTests {
     }
 
     @Test("A dialogue's waits cost nothing")
-    func scripted() async throws {
+    func theWaitsOfADialogueCostNothing() async throws {
         let dialogue = try Dialogue(
             """
             < 0a 0300

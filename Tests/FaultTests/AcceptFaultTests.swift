@@ -19,7 +19,7 @@ import Testing
     @Test(
         "nothing spins while no link can be accepted, and the next one is", .row("O12"), arguments: Listener.allCases,
         [EMFILE, ENFILE])
-    func shortage(_ listener: Listener, errno: Int32) async throws {
+    func nothingSpinsWhileNoLinkCanBeAccepted(_ listener: Listener, errno: Int32) async throws {
         let folder = try Folder(inMemory: true)
         try await VirtualTime.run { time in
             let plan = try FaultPlan()

@@ -27,7 +27,8 @@ import Testing
 
     // MARK: Opening
 
-    @Test("no Bluetooth", .row("O30"), arguments: [EAFNOSUPPORT, EPROTONOSUPPORT]) func noBluetooth(errno: Int32)
+    @Test("no Bluetooth", .row("O30"), arguments: [EAFNOSUPPORT, EPROTONOSUPPORT])
+    func aSystemWithoutBluetoothIsUnsupported(errno: Int32)
         async throws
     {
         let bench = try await FaultyAdapter()
@@ -40,7 +41,7 @@ import Testing
     @Test(
         "no descriptor or no memory for a socket", .row("O12", "O11"), arguments: [EMFILE, ENFILE, ENOMEM, ENOBUFS],
         [0, 1, 2])
-    func noDescriptor(errno: Int32, skip: Int) async throws {
+    func aMissingDescriptorFailsOneCall(errno: Int32, skip: Int) async throws {
         let bench = try await FaultyAdapter()
         bench.plan.set(SystemCalls(.socket), .fail(errno), skip: skip)
         expectHint(await failure { () async throws(BLEError) in try await bench.visit() }, .system, errno)
@@ -51,7 +52,7 @@ import Testing
     }
 
     @Test("no descriptor for the link's socket", .row("O12"), arguments: [EMFILE, ENFILE, ENOMEM])
-    func noDescriptorToConnect(
+    func aMissingDescriptorFailsAConnect(
         errno: Int32
     ) async throws {
         let bench = try await FaultyAdapter()
@@ -64,7 +65,9 @@ import Testing
         await bench.end()
     }
 
-    @Test("no descriptor for a Unix socket", .row("O12")) func noDescriptorForUnixSocket() async throws {
+    @Test("no descriptor for a Unix socket", .row("O12")) func aMissingDescriptorFailsAConnectToAUnixSocket()
+        async throws
+    {
         let bench = try await FaultyAdapter()
         bench.plan.set(SystemCalls(.socket), .fail(EMFILE))
         let error = await failure { () async throws(BLEError) in
@@ -114,7 +117,7 @@ import Testing
         await bench.end()
     }
 
-    @Test("switching an adapter on", .row("O05", "O14", "O09")) func power() throws {
+    @Test("switching an adapter on", .row("O05", "O14", "O09")) func switchingAnAdapterOnReportsEachFailure() throws {
         let plan = try FaultPlan()
         plan.pretendBluetooth(PretendedMachine.address.rawValue)
         let table: [(Int32, LocalFailure?)] = [
@@ -149,7 +152,7 @@ import Testing
             (EINVAL, .invalidArgument, 1), (EMLINK, .busy, 1), (EOPNOTSUPP, .notSupported, 1),
             (ECONNABORTED, .adapterDown, 1), (ENOMEM, .system, 1), (EIO, .connectFailed, 1),
         ])
-    func connecting(errno: Int32, code: BLEError.Code, attempts: Int) async throws {
+    func aFailedConnectHasTheCodeOfItsCause(errno: Int32, code: BLEError.Code, attempts: Int) async throws {
         let bench = try await FaultyAdapter(mayCommand: false)
         bench.plan.set(SystemCalls(.connect), .fail(errno), times: 3)
         let error = await failure { () async throws(BLEError) in try await bench.visit() }
@@ -161,7 +164,8 @@ import Testing
         await bench.end()
     }
 
-    @Test("another program's connect is just ending", .row("O14"), arguments: [true, false]) func busyOnce(
+    @Test("another program's connect is just ending", .row("O14"), arguments: [true, false])
+    func aConnectWaitsForAnotherThatIsEnding(
         mayCommand: Bool
     )
         async throws
@@ -174,7 +178,7 @@ import Testing
     }
 
     @Test("a connect that is under way, or interrupted", .row("O14", "O09"), arguments: [EINPROGRESS, EINTR])
-    func underWay(errno: Int32) async throws {
+    func aConnectThatIsUnderWayIsAwaited(errno: Int32) async throws {
         let bench = try await FaultyAdapter(mayCommand: false)
         bench.plan.pretendSlowConnect()
         bench.plan.set(SystemCalls(.connect), .fail(errno))
@@ -189,7 +193,7 @@ import Testing
             (EBUSY, BLEError.Code.busy), (EHOSTUNREACH, .adapterDown), (ECONNABORTED, .adapterDown),
             (ENOSYS, .connectFailed),
         ])
-    func failsLater(errno: Int32, code: BLEError.Code) async throws {
+    func aConnectThatFailsLaterHasTheCodeOfItsCause(errno: Int32, code: BLEError.Code) async throws {
         let bench = try await FaultyAdapter(mayCommand: false)
         bench.plan.pretendSlowConnect()
         bench.plan.set(SystemCalls(.getsockopt), .returning(errno), times: nil)

@@ -32,7 +32,9 @@ private final class ToldScan: Sendable {
         await bench.end()
     }
 
-    @Test("no memory to receive", .row("O11"), arguments: [ENOMEM, ENOBUFS]) func noMemoryToReceive(errno: Int32)
+    @Test("no memory to receive", .row("O11"), arguments: [ENOMEM, ENOBUFS]) func aLackOfMemoryToReceiveEndsNoScan(
+        errno: Int32
+    )
         async throws
     {
         let bench = try await FaultyAdapter()
@@ -43,7 +45,8 @@ private final class ToldScan: Sendable {
     }
 
     /// The scan is notified, once; the adapter is found again by its address, and the scan continues.
-    @Test("unplugged while scanning", .row("O01"), arguments: [EPIPE, ENODEV, EBADFD]) func unplugged(errno: Int32)
+    @Test("unplugged while scanning", .row("O01"), arguments: [EPIPE, ENODEV, EBADFD])
+    func aScanContinuesAfterItsAdapterWasUnplugged(errno: Int32)
         async throws
     {
         let bench = try await FaultyAdapter()
@@ -69,7 +72,8 @@ private final class ToldScan: Sendable {
         await bench.end()
     }
 
-    @Test("gone and back before anybody looked", .row("O01", "O03")) func goneAndBack() async throws {
+    @Test("gone and back before anybody looked", .row("O01", "O03"))
+    func aScanIsNotifiedOfAnAdapterThatWasGoneAndIsBack() async throws {
         let bench = try await FaultyAdapter()
         let told = ToldScan()
         let scan = try await bench.adapter.subscribe(.balanced) { told.take($0) }
@@ -104,7 +108,7 @@ private final class ToldScan: Sendable {
         await bench.end()
     }
 
-    @Test("awake for nothing, beside a controller", .row("O17")) func spurious() async throws {
+    @Test("awake for nothing, beside a controller", .row("O17")) func wakingForNothingDoesNotSpin() async throws {
         let bench = try await FaultyAdapter()
         try await bench.listen()
         let before = bench.plan.count(SystemCalls(.recvmsg))
@@ -115,8 +119,8 @@ private final class ToldScan: Sendable {
     }
 
     /// The socket wakes the loop again and again, and has no packet.
-    @Test("an error that reading does not clear, beside a controller", .row("O17")) func errorWithoutData() async throws
-    {
+    @Test("an error that reading does not clear, beside a controller", .row("O17"))
+    func anErrorThatReadingDoesNotClearIsALoss() async throws {
         let bench = try await FaultyAdapter()
         let told = ToldScan()
         let scan = try await bench.adapter.subscribe(.balanced) { told.take($0) }
@@ -136,7 +140,7 @@ private final class ToldScan: Sendable {
     }
 
     @Test("an event that is cut", .row("O16"), arguments: [FaultPlan.Effect.length(1_200), .short(2), .short(4)])
-    func cut(effect: FaultPlan.Effect) async throws {
+    func anEventThatIsCutIsCountedAsMalformed(effect: FaultPlan.Effect) async throws {
         let bench = try await FaultyAdapter()
         let isHeard = Lock(false)
         let scan = try await bench.adapter.subscribe(.balanced) { delivery in

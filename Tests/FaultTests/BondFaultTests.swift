@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test("bonds that cannot be written are used as they are", .row("O24"), arguments: [EROFS, EACCES])
-    func unwritable(errno: Int32) throws {
+    func bondsThatCannotBeWrittenAreUsedAsTheyAre(errno: Int32) throws {
         var refusals = 0
         // One of these calls opens the lock.
         for index in 0..<6 {
@@ -67,7 +67,7 @@ import Testing
     /// The error is the same whichever call fails, and the bonds on the disk are the former ones.
     @Test(
         "each call of a change fails", .row("O24"), arguments: changes, [ENOSPC, EDQUOT, EROFS, EIO, EACCES, ENOMEM])
-    func failing(change: Change, errno: Int32) throws {
+    func aFailedChangeLeavesTheFormerBonds(change: Change, errno: Int32) throws {
         let kinds = SystemCalls.changing.union(SystemCalls(.fstat, .lstat, .read))
         var failures = 0
         var index = 0
@@ -210,7 +210,8 @@ import Testing
     }
 
     /// The other bonds are of use without a disk that can be written to.
-    @Test("a damaged line on a read-only disk", .row("O25")) func readOnly() throws {
+    @Test("a damaged line on a read-only disk", .row("O25")) func bondsBesideADamagedLineAreUsedOnAReadOnlyDisk() throws
+    {
         let folder = try Folder(inMemory: true)
         try put(damaged, in: folder)
         let store = try open(folder)
@@ -233,7 +234,9 @@ import Testing
     }
 
     /// The program knows of it whichever call fails: of the mark, or of the reading after it.
-    @Test("a rejected bond on a disk that fails", .row("O24", "S02")) func rejected() async throws {
+    @Test("a rejected bond on a disk that fails", .row("O24", "S02")) func aRejectedBondIsReportedWhicheverCallFails()
+        async throws
+    {
         var index = 0
         var isHit = true
         while isHit {

@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test("empty, cut anywhere, each bit flipped", .row("O25"), arguments: StoredThing.all) func damaged(
+    @Test("empty, cut anywhere, each bit flipped", .row("O25"), arguments: StoredThing.all) func damagedFilesAreRefused(
         thing: StoredThing
     )
         throws
@@ -46,7 +46,9 @@ import Testing
         #expect(try !isRefused(thing, bytes, in: folder))
     }
 
-    @Test("100 MB, of which little is read", .row("O25"), arguments: StoredThing.all) func huge(thing: StoredThing)
+    @Test("100 MB, of which little is read", .row("O25"), arguments: StoredThing.all) func ofAHugeFileLittleIsRead(
+        thing: StoredThing
+    )
         throws
     {
         let folder = try Folder(inMemory: true)
@@ -67,7 +69,7 @@ import Testing
         #expect(try thing.load(from: folder) == .new)
     }
 
-    @Test("the same peer twice", .row("O25")) func duplicates() throws {
+    @Test("the same peer twice", .row("O25")) func aPeerMayBeListedTwice() throws {
         let folder = try Folder(inMemory: true)
         let peer = RestorationState.Peer(PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0001), type: .random))
         let store = try StateStore(directory: folder.path, identifier: "hub").open()
@@ -92,7 +94,7 @@ import Testing
     }
 
     @Test("reading fails at each call", .row("O25"), arguments: StoredThing.all, [EIO, EACCES, EMFILE, ENOMEM])
-    func unreadable(thing: StoredThing, errno: Int32) throws {
+    func readingFailsAtEachCall(thing: StoredThing, errno: Int32) throws {
         let folder = try Folder(inMemory: true)
         try thing.save(.old, in: folder)
         let kinds = SystemCalls(.open, .read, .fstat, .flock)
@@ -117,7 +119,8 @@ import Testing
     }
 
     /// Bonds that others could read are refused: their keys may be known.
-    @Test("what others could read is theirs no more", .row("O26"), arguments: [StoredThing.state, .cache]) func modes(
+    @Test("what others could read is theirs no more", .row("O26"), arguments: [StoredThing.state, .cache])
+    func whatOthersCouldReadIsMadePrivate(
         thing: StoredThing
     )
         throws
@@ -131,7 +134,8 @@ import Testing
         #expect(attributes[.posixPermissions] as? Int == 0o600)
     }
 
-    @Test("the mode of a new file is not the umask's", .row("O26"), arguments: StoredThing.all) func creation(
+    @Test("the mode of a new file is not the umask's", .row("O26"), arguments: StoredThing.all)
+    func theModeOfANewFileIsNotTheUmasks(
         thing: StoredThing
     ) throws {
         let folder = try Folder(inMemory: true)
@@ -144,7 +148,7 @@ import Testing
         #expect(mode < write, "nobody may read it before it has bytes")
     }
 
-    @Test("a lock that is a symbolic link is refused", .row("O26")) func link() throws {
+    @Test("a lock that is a symbolic link is refused", .row("O26")) func aLockThatIsASymbolicLinkIsRefused() throws {
         let folder = try Folder(inMemory: true)
         try FileManager.default.createSymbolicLink(
             atPath: folder.path + "/hub.lock", withDestinationPath: folder.path + "/elsewhere")
@@ -158,7 +162,8 @@ import Testing
         #expect(folder.names == ["hub.lock"])
     }
 
-    @Test("an older file that is sound is used", .row("O27"), arguments: StoredThing.all) func older(thing: StoredThing)
+    @Test("an older file that is sound is used", .row("O27"), arguments: StoredThing.all)
+    func anOlderFileThatIsSoundIsUsed(thing: StoredThing)
         throws
     {
         let folder = try Folder(inMemory: true)
@@ -209,8 +214,8 @@ import Testing
         close(copy)
     }
 
-    @Test("a file system without locks", .row("O28"), arguments: [ENOLCK, EOPNOTSUPP]) func noLocks(errno: Int32) throws
-    {
+    @Test("a file system without locks", .row("O28"), arguments: [ENOLCK, EOPNOTSUPP])
+    func aFileSystemWithoutLocksIsRefused(errno: Int32) throws {
         let folder = try Folder(inMemory: true)
         let plan = try FaultPlan()
         plan.take(path: folder.path)

@@ -122,7 +122,8 @@ import Testing
         let openBefore: Int
     }
 
-    @Test("every system call of a session fails once", .row("O02", "O09", "O10", "O11", "O12", "O13")) func session()
+    @Test("every system call of a session fails once", .row("O02", "O09", "O10", "O11", "O12", "O13"))
+    func anyCallOfASessionMayFailOnce()
         async throws
     {
         let plan = try FaultPlan()
@@ -190,7 +191,7 @@ import Testing
     @Test(
         "every system call of a scan and a connect fails once", .row("O01", "O04", "O09", "O11", "O12", "O14", "O15"),
         arguments: [true, false])
-    func adapter(mayCommand: Bool) async throws {
+    func anyCallOfAScanAndAConnectMayFailOnce(mayCommand: Bool) async throws {
         // Once without a fault, to count.
         let plain = try await FaultyAdapter(mayCommand: mayCommand)
         let counted = try await Self.counting(plain.plan) {

@@ -24,7 +24,9 @@ import Testing
     }
 
     /// What was written is on the disk before it gets its name, and the name before the call returns.
-    @Test("the order of a write", .row("O22"), arguments: StoredThing.all) func order(thing: StoredThing) throws {
+    @Test("the order of a write", .row("O22"), arguments: StoredThing.all) func aWriteIsOnTheDiskBeforeItHasItsName(
+        thing: StoredThing
+    ) throws {
         let (folder, plan) = try disk(thing, .old)
         try thing.save(.new, in: folder)
         let order = plan.notes.map(\.call).filter { [.write, .fsync, .rename].contains($0) }
@@ -33,7 +35,7 @@ import Testing
     }
 
     @Test("killed at each call", .row("O22"), arguments: StoredThing.all, [StoredThing.Version.nothing, .old])
-    func killed(thing: StoredThing, before: StoredThing.Version) throws {
+    func aKilledWriterLeavesTheOldOrTheNewFile(thing: StoredThing, before: StoredThing.Version) throws {
         let count = try calls(thing, before, .changing)
         #expect(count >= 6)
         var seen: Set<StoredThing.Version> = []
@@ -70,7 +72,8 @@ import Testing
     }
 
     /// A name like that of a writer's temporary file, which the library did not make, is not removed.
-    @Test("what killed writers left goes, and nothing else", .row("O22"), arguments: StoredThing.all) func remains(
+    @Test("what killed writers left goes, and nothing else", .row("O22"), arguments: StoredThing.all)
+    func theFilesOfKilledWritersAreRemoved(
         thing: StoredThing
     ) throws {
         let folder = try Folder(inMemory: true)
@@ -105,7 +108,7 @@ import Testing
     @Test(
         "each call fails", .row("O24"), arguments: StoredThing.all,
         [ENOSPC, EDQUOT, EROFS, EIO, EACCES, EMFILE, ENOMEM])
-    func failing(thing: StoredThing, errno: Int32) throws {
+    func aFailedCallLeavesTheOldOrTheNewFile(thing: StoredThing, errno: Int32) throws {
         let kinds = SystemCalls.changing.union(SystemCalls(.fstat, .lstat, .stat, .flock, .opendir))
         let count = try calls(thing, .old, kinds)
         var failures = 0
@@ -143,7 +146,8 @@ import Testing
     }
 
     /// A disk that fills up in the middle of a write.
-    @Test("a write that gets half of it out", .row("O24"), arguments: StoredThing.all) func halfWritten(
+    @Test("a write that gets half of it out", .row("O24"), arguments: StoredThing.all)
+    func aHalfWrittenFileLeavesTheOldOne(
         thing: StoredThing
     )
         throws
@@ -165,7 +169,8 @@ import Testing
         #expect(try thing.load(from: folder) == .new, "in many pieces")
     }
 
-    @Test("each call on a file is interrupted", .row("O09"), arguments: StoredThing.all) func interrupted(
+    @Test("each call on a file is interrupted", .row("O09"), arguments: StoredThing.all)
+    func anInterruptedCallIsRepeated(
         thing: StoredThing
     )
         throws

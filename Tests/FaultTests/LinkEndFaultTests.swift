@@ -17,7 +17,7 @@ import Testing
             (EPIPE, "byPeer(nil)"), (EIO, "other(nil, errorNumber: Optional(5))"),
             (EACCES, "authentication"), (EBADE, "key"), (EPERM, "other(nil, errorNumber: Optional(1))"),
         ])
-    func ended(errno: Int32, reason: String) async throws {
+    func theEndHasTheReasonOfItsError(errno: Int32, reason: String) async throws {
         let link = try await FaultyLink()
         let device = link.device
         let values = try await device.subscribe(to: FaultyLink.value)

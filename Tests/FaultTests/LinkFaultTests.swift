@@ -11,7 +11,7 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(10))) struct LinkFaultTests {
     // MARK: Interrupted, delayed, out of memory
 
-    @Test("each call is interrupted", .row("O09")) func interrupted() async throws {
+    @Test("each call is interrupted", .row("O09")) func anInterruptedCallIsRepeated() async throws {
         let link = try await FaultyLink()
         let kinds = SystemCalls(.recvmsg, .recv, .send, .poll, .epollWait, .read, .write, .close)
         link.plan.set(kinds, .interrupt, times: nil)
@@ -71,7 +71,9 @@ import Testing
         await link.end()
     }
 
-    @Test("no memory to receive", .row("O11"), arguments: [ENOMEM, ENOBUFS]) func noMemoryToReceive(errno: Int32)
+    @Test("no memory to receive", .row("O11"), arguments: [ENOMEM, ENOBUFS]) func aLackOfMemoryToReceiveEndsNoLink(
+        errno: Int32
+    )
         async throws
     {
         let link = try await FaultyLink()
@@ -82,7 +84,9 @@ import Testing
         await link.end()
     }
 
-    @Test("no memory for good", .row("O11"), arguments: [ENOMEM, ENOBUFS]) func noMemoryForGood(errno: Int32)
+    @Test("no memory for good", .row("O11"), arguments: [ENOMEM, ENOBUFS]) func aLastingLackOfMemoryEndsTheLink(
+        errno: Int32
+    )
         async throws
     {
         let link = try await FaultyLink()
@@ -95,7 +99,8 @@ import Testing
         await link.checkEnded()
     }
 
-    @Test("a packet that the kernel refuses", .row("O11"), arguments: [EMSGSIZE, EINVAL]) func refused(errno: Int32)
+    @Test("a packet that the kernel refuses", .row("O11"), arguments: [EMSGSIZE, EINVAL])
+    func aPacketThatTheKernelRefusesFailsItsCall(errno: Int32)
         async throws
     {
         let link = try await FaultyLink()
@@ -109,7 +114,7 @@ import Testing
         await link.end()
     }
 
-    @Test("no sending while the kernel pairs", .row("T27")) func pairing() async throws {
+    @Test("no sending while the kernel pairs", .row("T27")) func nothingIsSentWhileTheKernelPairs() async throws {
         let link = try await FaultyLink()
         link.plan.set(.sending, .fail(ENOTCONN), times: 3)
         async let first = link.device.read(FaultyLink.value)
@@ -123,7 +128,7 @@ import Testing
 
     // MARK: Packets
 
-    @Test("an empty packet is not the end", .row("T10")) func empty() async throws {
+    @Test("an empty packet is not the end", .row("T10")) func anEmptyPacketIsNotTheEnd() async throws {
         let link = try await FaultyLink()
         let before = await link.device.statistics.emptyPackets
         // Nothing is taken out: what is there comes with the next call.
@@ -134,7 +139,7 @@ import Testing
         await link.end()
     }
 
-    @Test("a packet that is cut", .row("O16")) func cut() async throws {
+    @Test("a packet that is cut", .row("O16")) func aPacketThatIsCutIsCountedAndDropped() async throws {
         let link = try await FaultyLink()
         let values = try await link.device.subscribe(to: FaultyLink.value)
         link.plan.set(SystemCalls(.recvmsg), .length(1500), on: link.descriptor)
@@ -147,8 +152,8 @@ import Testing
         await link.end()
     }
 
-    @Test("a packet that is too short", .row("O16"), arguments: [1, 2] as [Int32]) func short(count: Int32) async throws
-    {
+    @Test("a packet that is too short", .row("O16"), arguments: [1, 2] as [Int32])
+    func aPacketThatIsTooShortIsCountedAndDropped(count: Int32) async throws {
         let link = try await FaultyLink()
         let values = try await link.device.subscribe(to: FaultyLink.value)
         link.plan.set(SystemCalls(.recvmsg), .short(count), on: link.descriptor)
@@ -161,7 +166,7 @@ import Testing
         await link.end()
     }
 
-    @Test("awake for nothing", .row("O17")) func spurious() async throws {
+    @Test("awake for nothing", .row("O17")) func wakingForNothingDoesNotSpin() async throws {
         let link = try await FaultyLink()
         let before = link.plan.count(.receiving)
         link.plan.set(.receiving, .fail(EAGAIN), on: link.descriptor, times: 5)
@@ -170,7 +175,9 @@ import Testing
         await link.end()
     }
 
-    @Test("an error that reading does not clear", .row("O17")) func errorWithoutData() async throws {
+    @Test("an error that reading does not clear", .row("O17")) func anErrorThatReadingDoesNotClearEndsTheLink()
+        async throws
+    {
         let link = try await FaultyLink()
         await link.peripheral.stopResponding()
         let device = link.device
@@ -190,7 +197,9 @@ import Testing
     // MARK: Losses
 
     /// The kernel takes 672 bytes, and says nothing of what it does not take.
-    @Test("a value that is too long for the kernel", .row("L02")) func tooLongValue() async throws {
+    @Test("a value that is too long for the kernel", .row("L02")) func aValueThatTheKernelDoesNotTakeIsLost()
+        async throws
+    {
         let link = try await FaultyLink()
         let values = try await link.device.subscribe(to: FaultyLink.value)
         let handle = UInt8(truncatingIfNeeded: values.handle)
@@ -205,7 +214,8 @@ import Testing
         await link.end()
     }
 
-    @Test("a response that is too long for the kernel", .row("L02", "T06")) func tooLongResponse() async throws {
+    @Test("a response that is too long for the kernel", .row("L02", "T06"))
+    func aResponseThatTheKernelDoesNotTakeEndsTheLink() async throws {
         let link = try await FaultyLink(responseTime: .milliseconds(500))
         link.plan.set(SystemCalls(.recvmsg), .lose, on: link.descriptor)
         let error = await failure { () async throws(BLEError) in _ = try await link.device.read(FaultyLink.value) }

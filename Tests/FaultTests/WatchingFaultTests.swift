@@ -9,7 +9,8 @@ import Testing
 /// A kernel that does not watch what the event loop waits for.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct WatchingFaultTests {
     /// Mainline's `ep_modify` returns 0 for every descriptor that is watched, so the system under test does too.
-    @Test("what a descriptor is watched for changes without a failure", .row("O17")) func changing() throws {
+    @Test("what a descriptor is watched for changes without a failure", .row("O17"))
+    func whatIsWatchedForChangesWithoutAFailure() throws {
         let plan = try FaultPlan()
         let loop = plan.joined { EventLoop() }
         let (near, far) = try LinkSocket.pair()

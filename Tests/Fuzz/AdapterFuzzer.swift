@@ -86,10 +86,10 @@ private struct FuzzedAdapter: ~Copyable, FuzzedRun {
                 scanCommandsOut += 1
                 enqueue(packet, .scan)
             case .notify(.paused):
-                require(owesPaused, "a pause is answered once")
+                require(owesPaused, "a pause is acknowledged once")
                 owesPaused = false
             case .notify(.ended):
-                require(owesEnded, "an end is answered once")
+                require(owesEnded, "an end is acknowledged once")
                 owesEnded = false
             case .notify: break
             }

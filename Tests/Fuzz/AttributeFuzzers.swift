@@ -43,8 +43,8 @@ func fuzzGATTClient(_ input: [UInt8]) {
     require(finished[discovery] == 1 && finished[read] == 1, "every operation ends exactly once")
 }
 
-/// A procedure on its own, and a peer that never tires: it answers in the pattern that the input gives, over and over.
-/// However it answers, the procedure has to end by itself. That takes thousands of requests at times, so that most runs
+/// A procedure on its own, and a peer that never tires: it responds in the pattern that the input gives, over and over.
+/// However it responds, the procedure has to end by itself. That takes thousands of requests at times, so that most runs
 /// look at the first ones only.
 func fuzzLists(_ input: [UInt8]) {
     var script = FuzzInput(input)
@@ -65,10 +65,10 @@ func fuzzLists(_ input: [UInt8]) {
 private func runToEnd<Procedure: GATTProcedure>(_ first: Procedure, _ mtu: UInt16, _ script: inout FuzzInput) {
     let goesToTheEnd = script.byte() == 0xFF
     // Some responses that come once, then those that come forever.
-    var opening: [ListedAnswer] = []
-    for _ in 0..<(script.byte() % 8) { opening.append(ListedAnswer(&script)) }
-    var pattern: [ListedAnswer] = []
-    repeat { pattern.append(ListedAnswer(&script)) } while !script.isAtEnd && pattern.count < 4
+    var opening: [ListedResponse] = []
+    for _ in 0..<(script.byte() % 8) { opening.append(ListedResponse(&script)) }
+    var pattern: [ListedResponse] = []
+    repeat { pattern.append(ListedResponse(&script)) } while !script.isAtEnd && pattern.count < 4
     var procedure = first
     var step = procedure.begin()
     var requests = 0
@@ -78,8 +78,8 @@ private func runToEnd<Procedure: GATTProcedure>(_ first: Procedure, _ mtu: UInt1
         requests += 1
         // Twice the largest database, and what a peer without any attribute may cost.
         require(requests <= 2 * (GATTDatabase.attributeLimit + 1) + 256, "a discovery has an end")
-        let answer = requests <= opening.count ? opening[requests - 1] : pattern[requests % pattern.count]
+        let response = requests <= opening.count ? opening[requests - 1] : pattern[requests % pattern.count]
         procedure.willReceive(mtu: mtu)
-        step = procedure.received(answer.reply(to: request, mtu: Int(mtu)))
+        step = procedure.received(response.reply(to: request, mtu: Int(mtu)))
     }
 }

@@ -29,7 +29,7 @@ func hasPossibleHandles(_ request: [UInt8]) -> Bool {
 }
 
 /// A peer's response to any request: a list that is well-formed, and that may be impossible all the same.
-struct ListedAnswer {
+struct ListedResponse {
     private let style: UInt8
     private let count: Int
     private let shift: UInt16
@@ -61,10 +61,10 @@ struct ListedAnswer {
                     requestOpcode: ATTOpcode(rawValue: request.first ?? 0), handle: word(request, 1),
                     code: ATTErrorCode(rawValue: UInt8(truncatingIfNeeded: count))))
         }
-        return .response(answer(to: request, mtu: mtu))
+        return .response(response(to: request, mtu: mtu))
     }
 
-    func answer(to request: [UInt8], mtu: Int) -> [UInt8] {
+    func response(to request: [UInt8], mtu: Int) -> [UInt8] {
         let start = word(request, 1) &+ shift
         switch request.first ?? 0 {
         case 0x02:
@@ -158,7 +158,7 @@ struct HonestPeer {
         Attribute(handle: 43, type: 0x2900, end: 43, value: octets(1)),
     ]
 
-    static func answer(to request: [UInt8], mtu: Int) -> [UInt8] {
+    static func response(to request: [UInt8], mtu: Int) -> [UInt8] {
         let opcode = request.first ?? 0
         let handle = word(request, 1)
         let found = attributes.first { $0.handle == handle }

@@ -102,7 +102,7 @@ struct FuzzedSession: ~Copyable, FuzzedRun {
             require(unconfirmed > 0, "what is confirmed was indicated")
             unconfirmed -= 1
         } else if opcode == 0x01 || opcode == 0x03 {
-            require(unanswered > 0, "what is answered was asked")
+            require(unanswered > 0, "what has a response was requested")
             unanswered -= 1
         }
         return client.sent(at: now)
@@ -265,7 +265,7 @@ extension FuzzedSession {
         var last: AttributeHandle = 0
         for characteristic in characteristics {
             require(characteristic.declarationHandle > last, "characteristics do not overlap")
-            require(characteristic.valueHandle > characteristic.declarationHandle, "a value is behind its declaration")
+            require(characteristic.valueHandle > characteristic.declarationHandle, "a value is after its declaration")
             require(characteristic.endHandle >= characteristic.valueHandle, "a characteristic holds its value")
             last = characteristic.valueHandle
         }

@@ -18,8 +18,8 @@ extension FuzzedSession {
             if let request = outstanding {
                 peerSends([0x01, request.first ?? 0] + octets(word(request, 1)) + [script.byte()])
             }
-        case 3: answerInPattern()
-        case 4: for _ in 0...(script.byte() & 31) { answerHonestly() }
+        case 3: respondInPattern()
+        case 4: for _ in 0...(script.byte() & 31) { respondHonestly() }
         case 5:
             let pause = script.pause()
             now = now + pause
@@ -58,17 +58,17 @@ extension FuzzedSession {
         obey(client.received(pdu, at: now))
     }
 
-    private mutating func answerInPattern() {
-        let answer = ListedAnswer(&script)
+    private mutating func respondInPattern() {
+        let response = ListedResponse(&script)
         for _ in 0...(script.byte() & 7) {
             guard let request = outstanding else { return }
-            peerSends(answer.answer(to: request, mtu: Int(client.mtu)))
+            peerSends(response.response(to: request, mtu: Int(client.mtu)))
         }
     }
 
-    private mutating func answerHonestly() {
+    private mutating func respondHonestly() {
         guard let request = outstanding else { return }
-        peerSends(HonestPeer.answer(to: request, mtu: Int(client.mtu)))
+        peerSends(HonestPeer.response(to: request, mtu: Int(client.mtu)))
     }
 
     private mutating func sendValue() {

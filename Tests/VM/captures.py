@@ -58,8 +58,8 @@ def handles_of(seen, opcode):
 def of_read(seen, expected):
     of_link(seen)
     demand(handles_of(seen, READ_REQUEST) == [expected["handle"]], "handles read", handles_of(seen, READ_REQUEST))
-    answers = [p.values for p in seen if p.attribute == READ_RESPONSE]
-    demand(answers == [[expected["value"]]], "values read", answers)
+    responses = [p.values for p in seen if p.attribute == READ_RESPONSE]
+    demand(responses == [[expected["value"]]], "values read", responses)
 
 
 def of_notify(seen, expected):
@@ -84,7 +84,7 @@ def monitored(path, monitor):
 
 
 def check(folder, monitor, show):
-    """Checks what is in the folder; answers whether all is well."""
+    """Checks what is in the folder; returns whether all is well."""
     if not shutil.which("tshark"):
         print("SKIPPED: the recorded sessions: tshark is not installed", flush=True)
         return True

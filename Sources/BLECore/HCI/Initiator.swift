@@ -11,8 +11,9 @@
 //   controller is free for the next one, or has been given 3 s in all to become so, and 1 s for the attempt's end.
 // - A controller initiates one connection at a time. Refused with Command Disallowed, another program's attempt is
 //   pending: this one waits, within its deadline, and retries. Some controllers refuse with another status (row W38):
-//   that means the same while another program's attempt is known to be pending. The legacy command in place of a
-//   refused extended one does not wait: a controller that keeps to the extended commands disallows it for good.
+//   that means the same while another program's attempt is known to be pending, or was when the command was sent: its
+//   end is on another socket than the refusal, and may be read first. The legacy command in place of a refused extended
+//   one does not wait: a controller that keeps to the extended commands disallows it for good.
 // - An attempt that is cancelled while it waits in the queue of commands is withdrawn: it is never sent.
 // - The link may come up in the very moment in which the attempt is cancelled. It is then disconnected, never left
 //   over.
@@ -184,6 +185,8 @@ package struct Initiator: ~Copyable {
     /// Whether such an attempt was cancelled, and its Connection Complete was not seen yet: that may come after
     /// the confirmation of an attempt of this machine, because another socket carries it.
     private var awaitsForeignEnd = false
+    /// Whether another attempt was known to be pending when the attempt of this machine was sent.
+    private var hadForeignAttempt = false
     private var turns = Turns.free
 
     package init() {}
@@ -316,8 +319,10 @@ package struct Initiator: ~Copyable {
             return []
         case .unwanted(_, let reason, _):
             return complete.status.isSuccess ? disconnect(complete, reason) : []
+        // The end of this machine's attempt is still to come.
+        case .pending where isForeignEnd, .cancelling where isForeignEnd, .ending where isForeignEnd:
+            return []
         case .pending:
-            if isForeignEnd { return [] }
             return finish(complete.status.isSuccess ? .success(complete) : .failure(.failed(complete.status)))
         case .cancelling(_, let reason, _, _), .ending(_, .endUnreported(let reason), _), .ending(_, let reason, _):
             return complete.status.isSuccess ? disconnect(complete, reason) : finish(.failure(reason))
@@ -406,6 +411,7 @@ extension Initiator {
 extension Initiator {
     private mutating func send(_ attempt: Attempt) -> [Action] {
         state = .initiating(attempt, failed: nil)
+        hadForeignAttempt = hasForeignAttempt
         return [.send(attempt.command)]
     }
 
@@ -435,7 +441,7 @@ extension Initiator {
         switch failure.status {
         case nil, .unknownCommand?, .unsupportedFeature?, .invalidParameters?, .connectionAlreadyExists?: false
         case .commandDisallowed?: true
-        default: hasForeignAttempt
+        default: hasForeignAttempt || hadForeignAttempt
         }
     }
 

@@ -48,7 +48,7 @@ struct CaptureCheckTests {
                     + "< 08 0200 0500 0328\n> 09 07 0200 02 0200 002a", 6, .discovery(.quirk(.characteristicDropped(2)))
             ),
         ] as [(String, Int, SessionCheck.Reason)])
-    func table(_ text: String, _ line: Int, _ reason: SessionCheck.Reason) throws {
+    func eachDisagreementIsFoundWhereItIs(_ text: String, _ line: Int, _ reason: SessionCheck.Reason) throws {
         let found = try Self.finding(text)?.disagreement
         #expect(found?.number == line)
         #expect(found?.reason == reason)
@@ -74,7 +74,7 @@ struct CaptureCheckTests {
     }
 
     @Test("The recorded fixtures agree, but for defects and a case that names a handle before its range")
-    func fixtures() throws {
+    func theRecordedFixturesAgreeButForKnownDefects() throws {
         var found: [String: Int] = [:]
         for folder in ["att", "att/defects"] {
             for name in CaptureFixtures.names(in: folder, ending: ".dialogue") {
@@ -93,7 +93,7 @@ struct CaptureCheckTests {
     }
 
     @Test("Damaged packets are disagreements or none, and never more")
-    func damaged() throws {
+    func damagedPacketsAreDisagreementsAtMost() throws {
         var numbers = SeededNumbers(seed: 7)
         for name in CaptureFixtures.names(in: "att", ending: ".dialogue") {
             let dialogue = try Dialogue(CaptureFixtures.text(name))
@@ -160,7 +160,7 @@ struct CaptureCheckTests {
 
     /// 39 ATT packets on three links, counted by btmon 5.66 while it recorded.
     @Test("All links of a capture are looked at")
-    func capture() throws {
+    func allLinksOfACaptureAreChecked() throws {
         var check = CaptureCheck()
         for packet in ReadCapture(try CaptureFixtures.bytes("hci/three-devices.btsnoop")).packets {
             #expect(check.received(packet) == nil)

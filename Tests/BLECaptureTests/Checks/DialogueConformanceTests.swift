@@ -17,7 +17,7 @@ struct DialogueConformanceTests {
             "gaw-cl-bv-03-c", "gaw-cl-bv-05-c", "gaw-cl-bv-06-c", "nimble-mtu-23-512",
             "nimble-read-long-exact-multiple-22-empty-blob",
         ])
-    func plays(_ name: String) throws {
+    func eachOperationSendsTheRequestsOfItsFile(_ name: String) throws {
         let dialogue = try Dialogue(try CaptureFixtures.text("att/\(name).dialogue"))
         let expected = try #require(dialogue.header("expect"))
         #expect(try outcome(of: dialogue) == expected)

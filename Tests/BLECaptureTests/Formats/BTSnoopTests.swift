@@ -22,7 +22,7 @@ struct BTSnoopTests {
     }
 
     @Test("The writer's bytes are the golden ones")
-    func writes() {
+    func theWritersBytesAreTheGoldenOnes() {
         let writer = BTSnoopWriter()
         #expect(writer.header + (writer.record(Self.resetPacket) ?? []) == Self.reset)
         let note = CapturedPacket(direction: .received, kind: .note(0), bytes: [], timestamp: .zero)
@@ -56,7 +56,7 @@ struct BTSnoopTests {
     }
 
     @Test("The message for a file that cannot be read")
-    func errors() {
+    func anUnreadableFileHasAMessage() {
         #expect(ReadCapture(Array("not a capture at all".utf8)).error == .notACapture)
         #expect(ReadCapture([]).error == .notACapture)
         var bytes = Self.reset
@@ -86,7 +86,7 @@ struct BTSnoopTests {
     }
 
     @Test("A packet that the recorder shortened has the number of missing bytes")
-    func shortened() {
+    func aShortenedPacketHasTheNumberOfMissingBytes() {
         var bytes = Self.reset
         bytes[19] = 9
         #expect(ReadCapture(bytes).packets.first?.missingByteCount == 5)

@@ -41,7 +41,7 @@ struct CaptureFixtureTests {
     }
 
     @Test("The recorded session cut or flipped anywhere is read without a trap")
-    func damaged() throws {
+    func aDamagedSessionIsReadWithoutATrap() throws {
         let bytes = try CaptureFixtures.bytes("hci/three-devices.btsnoop")
         for index in stride(from: 0, to: bytes.count, by: 7) {
             _ = ReadCapture(Array(bytes.prefix(index)))
@@ -53,7 +53,7 @@ struct CaptureFixtureTests {
     }
 
     @Test("Every dialogue is readable, names its origin, and is the same when it is written again")
-    func dialogues() throws {
+    func everyDialogueIsTheSameWhenItIsWrittenAgain() throws {
         let names = CaptureFixtures.names(in: "att", ending: ".dialogue")
         #expect(names.count >= 23)
         for name in names {

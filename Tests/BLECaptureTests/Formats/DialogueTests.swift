@@ -18,7 +18,7 @@ struct DialogueTests {
         """
 
     @Test("Reads headers, both arrows, comments and directives")
-    func reads() throws {
+    func readsHeadersArrowsCommentsAndDirectives() throws {
         let dialogue = try Dialogue(Self.text)
         #expect(dialogue.header("test") == "GATT/GAR/CL/BV-01-C")
         #expect(dialogue.initialMTU == 64)
@@ -32,7 +32,7 @@ struct DialogueTests {
     }
 
     @Test("What is written reads the same again, also with the line ends of Windows")
-    func writes() throws {
+    func whatIsWrittenReadsTheSameAgain() throws {
         let dialogue = try Dialogue(Self.text)
         let again = try Dialogue(dialogue.text)
         #expect(again.headers == dialogue.headers)
@@ -59,7 +59,7 @@ struct DialogueTests {
             ("< 0a\nmtu: 23", 2, .headerBelowSteps),
             ("mtu: 22", 1, .invalidMTU),
         ])
-    func errors(_ text: String, _ line: Int, _ reason: Dialogue.ParsingError.Reason) {
+    func errorsNameTheLine(_ text: String, _ line: Int, _ reason: Dialogue.ParsingError.Reason) {
         let error = #expect(throws: Dialogue.ParsingError.self) { try Dialogue(text) }
         #expect(error?.line == line)
         #expect(error?.reason == reason)

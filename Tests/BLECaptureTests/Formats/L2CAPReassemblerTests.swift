@@ -12,7 +12,7 @@ struct L2CAPReassemblerTests {
     }
 
     @Test("A frame in one piece")
-    func whole() throws {
+    func aFrameInOnePieceIsTakenWhole() throws {
         var reassembler = L2CAPReassembler()
         let outcome = reassembler.received(try Self.piece("4020 0700 0300 0400 02 1700"))
         guard case .frame(let frame) = outcome else {
@@ -25,7 +25,7 @@ struct L2CAPReassemblerTests {
     }
 
     @Test("A frame in three pieces, with the other way in between")
-    func pieces() throws {
+    func piecesOfAFrameAreJoined() throws {
         var reassembler = L2CAPReassembler()
         guard case .unfinished = reassembler.received(try Self.piece("4020 0500 0400 0400 0b")) else {
             Issue.record("the first piece does not end the frame")
@@ -53,13 +53,13 @@ struct L2CAPReassemblerTests {
             "", "4020", "4020 0700 0300 0400 02 17", "4010 0100 03", "4020 0300 030004", "4020 0600 0100 0400 1e1e",
         ]
     )
-    func unusable(_ hex: String) throws {
+    func aPieceThatFitsNothingIsUnusable(_ hex: String) throws {
         var reassembler = L2CAPReassembler()
         #expect(reassembler.received(try Self.piece(hex)) == .unusable)
     }
 
     @Test("A new frame, or the end of the link, gives up the unfinished one")
-    func abandoned() throws {
+    func aNewFrameOrTheEndOfTheLinkDropsTheUnfinishedOne() throws {
         var reassembler = L2CAPReassembler()
         for _ in 0..<2 { _ = reassembler.received(try Self.piece("4020 0500 0400 0400 0b")) }
         #expect(reassembler.abandonedFrameCount == 1)
@@ -69,7 +69,7 @@ struct L2CAPReassemblerTests {
     }
 
     @Test("Unfinished frames on ever more links stay bounded")
-    func bounded() throws {
+    func unfinishedFramesStayBounded() throws {
         var reassembler = L2CAPReassembler()
         for handle in 0..<4096 {
             let low = UInt8(truncatingIfNeeded: handle)

@@ -27,7 +27,7 @@ struct LinkLayerDecoderTests {
     ]
 
     @Test("Advertisements and calls are the controller's events", arguments: [256, 272])
-    func events(_ linkType: Int) throws {
+    func advertisementsAndConnectsAreTheControllersEvents(_ linkType: Int) throws {
         let found = try Self.packets(linkType).filter { $0.kind == .event }
         #expect(found.allSatisfy { $0.direction == .received })
         #expect(found.prefix(7).map { Hex.encode($0.bytes) } == Self.events.map { $0.filter { $0 != " " } })
@@ -49,7 +49,7 @@ struct LinkLayerDecoderTests {
     }
 
     @Test("The data of a link, its pieces joined, what was sent again left out", arguments: [256, 272])
-    func link(_ linkType: Int) throws {
+    func piecesAreJoinedAndRepetitionsLeftOut(_ linkType: Int) throws {
         var traffic = AttributeTraffic()
         let peer = PeerID(address: try #require(BluetoothAddress("D1:00:00:00:00:01")), type: .random)
         let found = try Self.packets(linkType).flatMap { traffic.received($0) }
@@ -64,7 +64,7 @@ struct LinkLayerDecoderTests {
     }
 
     @Test("Cut or flipped anywhere, nothing traps", arguments: [251, 256, 272])
-    func damaged(_ linkType: Int) throws {
+    func damagedPacketsDoNotTrap(_ linkType: Int) throws {
         let bytes = try CaptureFixtures.bytes("hci/sniffed-\(linkType).pcap")
         for index in bytes.indices {
             _ = ReadCapture(Array(bytes.prefix(index)))

@@ -18,7 +18,7 @@ struct PacketLoggerTests {
     ]
 
     @Test("Packets and notes in both byte orders", arguments: [bigEndian, littleEndian], [1, 100])
-    func packets(_ file: [UInt8], _ chunk: Int) {
+    func packetsAndNotesAreReadInBothByteOrders(_ file: [UInt8], _ chunk: Int) {
         let capture = ReadCapture(file, chunk: chunk)
         let begin = Duration.seconds(946_684_800)
         #expect(capture.error == nil)
@@ -35,12 +35,12 @@ struct PacketLoggerTests {
     }
 
     @Test("A text is none", arguments: ["# a text", "< 0a 0300\n> 0b 01", "\n\n\n\n\n\n\n\n\n\n\n\n\n"])
-    func texts(_ text: String) {
+    func aTextIsNoCapture(_ text: String) {
         #expect(ReadCapture(Array(text.utf8)).error == .notACapture)
     }
 
     @Test("Cut or flipped anywhere, nothing traps", arguments: [bigEndian, littleEndian])
-    func damaged(_ file: [UInt8]) {
+    func damagedFilesDoNotTrap(_ file: [UInt8]) {
         for index in file.indices {
             #expect(ReadCapture(Array(file.prefix(index))).packets.count < 3)
             for mask: UInt8 in [0x01, 0x80, 0xFF] {

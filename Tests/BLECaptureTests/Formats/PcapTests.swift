@@ -22,7 +22,7 @@ struct PcapTests {
     ]
 
     @Test("Both byte orders of the classic format")
-    func classic() {
+    func bothByteOrdersAreRead() {
         let packet = CapturedPacket(
             direction: .sent, kind: .command, bytes: [0x03, 0x0C, 0x00],
             timestamp: .seconds(946_684_800) + .microseconds(7))
@@ -31,7 +31,7 @@ struct PcapTests {
     }
 
     @Test("The next generation, with a clock of milliseconds")
-    func nextGeneration() {
+    func aClockOfMillisecondsIsRead() {
         let capture = ReadCapture(Self.next)
         #expect(
             capture.packets == [
@@ -43,7 +43,7 @@ struct PcapTests {
 
     /// Without the direction there is the type: only a controller sends events.
     @Test("H4 packets without a direction")
-    func withoutDirection() {
+    func theTypeOfAPacketDecidesItsDirection() {
         let bytes =
             Array(Self.littleEndian.prefix(20)) + [187, 0, 0, 0]
             + [0x80, 0x43, 0x6D, 0x38, 7, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 0x01, 0x03, 0x0C, 0x00]

@@ -22,7 +22,7 @@ import Testing
             (0x0B, "Security Request"), (0x0C, "Pairing Public Key"), (0x0D, "Pairing DHKey Check"),
             (0x0E, "Pairing Keypress Notification"), (0x0F, "packet"),
         ] as [(UInt8, String)])
-    func security(_ code: UInt8, _ name: String) {
+    func packetsOfTheSecurityManagerAreNamed(_ code: UInt8, _ name: String) {
         #expect(title(code, channel: 6) == "Security Manager \(name) (0x\(Hex.encode([code])))")
     }
 
@@ -36,12 +36,12 @@ import Testing
             (0x18, "Credit Based Connection Response"), (0x19, "Credit Based Reconfigure Request"),
             (0x1A, "Credit Based Reconfigure Response"), (0x02, "packet"),
         ] as [(UInt8, String)])
-    func signals(_ code: UInt8, _ name: String) {
+    func signalsAreNamed(_ code: UInt8, _ name: String) {
         #expect(title(code, channel: 5) == "L2CAP \(name) (0x\(Hex.encode([code])))")
     }
 
     @Test("The error of a file that cannot be read has the reason")
-    func errors() {
+    func theErrorOfAnUnreadableFileHasTheReason() {
         let errors: [(CaptureError, String)] = [
             (.notACapture, "not a capture file"), (.unsupportedDatalink(147), "link type 147"),
             (.unsupportedVersion(2), "version 2"), (.truncated(packetsRead: 41), "after 41"),

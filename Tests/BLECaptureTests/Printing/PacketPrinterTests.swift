@@ -26,7 +26,7 @@ struct PacketPrinterTests {
 
     @Test(
         "The key in a command that encrypts a link is not printed, also from a capture of another program", .row("S21"))
-    func keys() throws {
+    func keysInCommandsAreNotPrinted() throws {
         var printer = PacketPrinter()
         let key = "a4e41d70088de98196ae36dec58877be"
         let printed = printer.print(
@@ -130,7 +130,7 @@ struct PacketPrinterTests {
     ]
 
     @Test("Requests, responses, names learnt on the way, and the time of each response")
-    func attributeProtocol() throws {
+    func responsesNameTheirRequestsAndTimes() throws {
         var printer = PacketPrinter()
         var elapsed: [Duration] = []
         for (hex, sent, time, title, details) in Self.exchange {
@@ -147,7 +147,7 @@ struct PacketPrinterTests {
     }
 
     @Test("A line puts the times on the right and the fields below")
-    func layout() throws {
+    func timesAreOnTheRightAndFieldsBelow() throws {
         var printer = PacketPrinter()
         _ = printer.print(try Self.attribute("10 0100ffff 0028", .sent))
         let text = printer.print(try Self.attribute("11 06 0100 0900 0018", .received, at: 49)).text(width: 64)
@@ -161,7 +161,7 @@ struct PacketPrinterTests {
     }
 
     @Test("Commands, their responses and links")
-    func hostController() throws {
+    func commandsResponsesAndLinksAreNamed() throws {
         var printer = PacketPrinter()
         func title(_ packet: CapturedPacket) -> String { printer.print(packet).title }
         #expect(title(try Self.command("0c20 02 01 00")) == "LE Set Scan Enable (0x200c)")
@@ -187,7 +187,7 @@ struct PacketPrinterTests {
     }
 
     @Test("An advertisement shows address, strength and data")
-    func advertisement() throws {
+    func anAdvertisementShowsAddressStrengthAndData() throws {
         var printer = PacketPrinter()
         let printed = printer.print(
             try Self.event("3e 1a 02 01 00 01 217e0b195ac3 0e 020106 03030d18 06085669727475 d0"))
@@ -202,7 +202,7 @@ struct PacketPrinterTests {
     }
 
     @Test("A dialogue is printed like a capture without times")
-    func dialogue() throws {
+    func aDialogueIsPrintedWithoutTimes() throws {
         var printer = PacketPrinter()
         let dialogue = try Dialogue("< 0a 0300 # the name\n> 0b 41\n! link lost")
         #expect(
@@ -239,7 +239,7 @@ struct PacketPrinterTests {
     }
 
     @Test("Whatever bytes there are, printing continues", arguments: [UInt8(0x01), 0x80, 0xFF])
-    func damaged(_ mask: UInt8) throws {
+    func anyBytesArePrinted(_ mask: UInt8) throws {
         var packets = try Self.exchange.map { try Self.attribute($0.hex, $0.sent ? .sent : .received) }
         packets += [
             try Self.event("3e 13 01 00 4000 00 01 112233445566 1800 0000 2a00 00"),

@@ -26,7 +26,7 @@ import Testing
     @Test(
         "entry lengths that hold no entry, or do not divide the list", .row("G01"),
         arguments: [0, 1, 3, 5, 7, 19, 21, 255] as [UInt8])
-    func entryLengths(length: UInt8) {
+    func impossibleEntryLengthsAreMalformed(length: UInt8) {
         for opcode in [0x09, 0x11] as [UInt8] {
             // Twelve bytes: two entries of 6, which none of these lengths divides but 3.
             let list: [UInt8] = [1, 0, 4, 0, 0, 0x18, 5, 0, 8, 0, 1, 0x18]
@@ -59,7 +59,7 @@ import Testing
         arguments: [
             "21", "2102", "21020001", "21020001020100", "21ffff", "210100aa05",
         ])
-    func variableLengths(hex: String) throws {
+    func aLengthBeyondTheEndIsMalformed(hex: String) throws {
         let bytes = try Hex.decode(hex)
         #expect(isMalformed(bytes))
         #expect(throws: MalformedPacket.self) { try ATTReadMultipleVariableResponse(bytes, mtu: 23) }

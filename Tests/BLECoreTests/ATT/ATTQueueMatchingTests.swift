@@ -15,7 +15,7 @@ import Testing
     }
 
     @Test(
-        "a read answered by a write response goes on waiting, and closes a strict link", .row("T02"),
+        "a read that gets a write response goes on waiting, and closes a strict link", .row("T02"),
         arguments: [false, true])
     func wrongResponse(isStrict: Bool) {
         let link = QueueOwner { $0.isStrict = isStrict }

@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    private static let answers = ["0b", "0bff", "13", "0902", "010a030005", "0112030005", "010a", "03f700", "030000"]
+    private static let responses = ["0b", "0bff", "13", "0902", "010a030005", "0112030005", "010a", "03f700", "030000"]
     private static let others = [
         "", "1b030001", "1d030001", "1b", "1d01", "2303000100aa0400010055", "23ff", "0a0300", "021700", "02f700", "2a",
         "6a", "1e", "d2", "ff", "05", "0b" + String(repeating: "55", count: 600),
@@ -46,7 +46,7 @@ import Testing
                     Bool.random(using: &random) ? .seconds(Int.random(in: 0...40, using: &random)) : nil
                 enqueued.append((link.enqueue((isRequest ? "0a" : "52") + mark, within: time), mark, isRequest))
             case 4...6:
-                link.receive(Self.answers.randomElement(using: &random) ?? "")
+                link.receive(Self.responses.randomElement(using: &random) ?? "")
             case 7:
                 link.receive(packetOfThePeer(isTame: isTame, &random))
             case 8:

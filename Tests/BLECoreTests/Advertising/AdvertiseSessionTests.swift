@@ -462,7 +462,7 @@ import Testing
         run.respond(while: { $0 != LESetExtendedAdvertisingEnable(isEnabled: true, handles: [0xE0]).bytes })
     }
 
-    @Test(.row("P29"), arguments: [true, false]) func downAndUpAgain(hasSets: Bool) throws {
+    @Test(.row("P29"), arguments: [true, false]) func advertisingContinuesAfterThePowerWasOff(hasSets: Bool) throws {
         let run = AdvertiseRun(hasSets: hasSets, setLimit: 1, at: start)
         let id = run.started(try Self.plan())
         run.controller.sets = [:]
@@ -512,7 +512,7 @@ import Testing
     }
 
     /// A pause at each step of a start is acknowledged once, with nothing on air; the start goes on afterwards.
-    @Test func pauseAtEachStep() throws {
+    @Test func aPauseIsAcknowledgedOnceAtEachStep() throws {
         for step in 0..<8 {
             let run = AdvertiseRun(hasSets: true, setLimit: 2, at: start)
             let id = run.start(try Self.plan(response: [2, 10, 4]))

@@ -242,7 +242,7 @@ import Testing
         #expect(scannable.advertisingData.isEmpty && scannable.scanResponse.count == 508)
     }
 
-    @Test func rulesOfTheSupplement() {
+    @Test func theRulesOfTheSupplementAreKept() {
         let long = [UInt8](repeating: 0, count: 255)
         #expect(throws: Invalid.valueTooLong(.uri, bytes: 255)) {
             try AdvertisementData([.structure(.uri, long)]).payload(fitting: .extended(maximum: 1650))

@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test("825 empty structures", .row("A04"))
-    func manyStructures() {
+    func structuresAreLimitedAndTheRestIsCounted() {
         let data = AdvertisingData((0..<825).flatMap { _ in [0x01, 0x09] as [UInt8] })
         #expect(data.structures.count == 256)
         #expect(data.defects == [.tooManyStructures(omitted: 569)])

@@ -7,7 +7,7 @@ import Testing
 /// walk ends.
 @Suite(.enabled(if: SharedVectors.available(for: "AdvertisingFuzzTests")))
 struct AdvertisingFuzzTests {
-    @Test func everyPrefixOfEveryEvent() throws {
+    @Test func everyPrefixOfEveryEventIsParsed() throws {
         for event in try AdvertisingVectors.events() {
             let packet = try Hex.decode(event.hex)
             for length in 0..<packet.count { consume(Array(packet[..<length])) }
@@ -40,7 +40,7 @@ struct AdvertisingFuzzTests {
 
     /// Values of every length for every type, filled with the same byte: no typed view reads past its value.
     @Test(arguments: [0x00, 0xFF] as [UInt8])
-    func everyTypeAtEveryLength(fill: UInt8) {
+    func everyTypeIsParsedAtEveryLength(fill: UInt8) {
         for type in 0...UInt8.max {
             for length in 0...40 {
                 let value = [UInt8](repeating: fill, count: length)

@@ -10,13 +10,13 @@ import Testing
     }
 
     @Test("service data shorter than its UUID", .row("A05"), arguments: ["02164E", "0320AABB", "0521AABBCCDD"])
-    func shortServiceData(hex: String) throws {
+    func serviceDataWithoutAWholeUUIDAreNone(hex: String) throws {
         let data = try data(hex)
         #expect(data.serviceData.isEmpty && data.structures.count == 1)
     }
 
     @Test("manufacturer data of one byte", .row("A06"))
-    func shortManufacturerData() throws {
+    func manufacturerDataOfOneByteAreNone() throws {
         let data = try data("02FF4C")
         #expect(data.manufacturerData.isEmpty && data.structures.count == 1)
     }

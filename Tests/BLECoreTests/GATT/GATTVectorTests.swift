@@ -6,7 +6,7 @@ import Testing
 /// The client operations recorded from the test suites of BlueZ and NimBLE: same responses in, same outcome out.
 ///
 /// Reads and writes must ask exactly what the recorded client asked. Discovery goes another way, so there the recorded
-/// database answers, or one that has what the recorded client found.
+/// database responds, or one that has what the recorded client found.
 @Suite(.enabled(if: SharedVectors.available(for: "GATTVectorTests"))) struct GATTVectorTests {
     private static func cases(_ operations: String...) -> [GATTVectors.Case] {
         GATTVectors.cases.filter { operations.contains($0.operation) }
@@ -111,8 +111,8 @@ import Testing
     @Test(arguments: cases("discover-characteristics", "discover-characteristics-by-uuid"))
     func discoversCharacteristics(recorded: GATTVectors.Case) throws {
         let range = try #require(recorded.params.start)...(try #require(recorded.params.end))
-        let answers = GATTVectors.Findings(characteristics: try recorded.listedCharacteristics())
-        var server = TestAttributeServer(try answers.model(in: range), mtu: recorded.clientMtu)
+        let responses = GATTVectors.Findings(characteristics: try recorded.listedCharacteristics())
+        var server = TestAttributeServer(try responses.model(in: range), mtu: recorded.clientMtu)
         let found = try server.run(GATTDiscovery(level: .full, mtu: recorded.mtu, isStrict: true)).get()
         var all = found.characteristics
         if let uuid = recorded.params.uuid { all = found.characteristics(try GATTVectors.uuid(uuid)) }
@@ -199,7 +199,7 @@ extension GATTVectorTests {
     ) throws -> Result<Procedure.Output, GATTFailure> {
         var procedure = procedure
         var requests = recorded.script.compactMap(\.c2s)[...]
-        var answers = try recorded.script.compactMap(\.s2c).map { try Hex.decode($0) }[...]
+        var responses = try recorded.script.compactMap(\.s2c).map { try Hex.decode($0) }[...]
         var step = procedure.begin()
         while true {
             guard case .send(let request) = step else { break }
@@ -213,14 +213,14 @@ extension GATTVectorTests {
                 continue
             }
             #expect(text == expected)
-            guard var answer = answers.popFirst() else { throw AnswersRanOut(request: text) }
+            guard var response = responses.popFirst() else { throw ResponsesRanOut(request: text) }
             // The link gets its security below the procedures, which see the repeated request's response only.
-            if recorded.params.autoSecurityUpgrade == true, answer.first == 0x01, requests.first == expected {
+            if recorded.params.autoSecurityUpgrade == true, response.first == 0x01, requests.first == expected {
                 requests.removeFirst()
-                guard let repeated = answers.popFirst() else { throw AnswersRanOut(request: text) }
-                answer = repeated
+                guard let repeated = responses.popFirst() else { throw ResponsesRanOut(request: text) }
+                response = repeated
             }
-            step = procedure.received(try ATTReply(answer))
+            step = procedure.received(try ATTReply(response))
         }
         #expect(requests.isEmpty, "requests that were not sent")
         switch step {

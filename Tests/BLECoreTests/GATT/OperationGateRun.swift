@@ -79,7 +79,7 @@ struct OperationGateRun: ~Copyable {
     private mutating func arrive() {
         guard let index = coming.indices.randomElement(using: &numbers) else { return }
         let (ticket, scopes) = coming.remove(at: index)
-        if let last = lastArrived[scopes], last > ticket { complaints.append("\(ticket) arrived behind \(last)") }
+        if let last = lastArrived[scopes], last > ticket { complaints.append("\(ticket) arrived after \(last)") }
         lastArrived[scopes] = ticket
         calls.append(scopes)
         obey(gate.arrive(scopes))

@@ -7,14 +7,14 @@ import Testing
     private let address = HCICommandPacket(HCIReadAddress())
     private let version = HCICommandPacket(HCIReadLocalVersion())
 
-    @Test func oneAtATimeInOrder() {
+    @Test func commandsAreSentOneAtATimeInOrder() {
         var queue = HCICommandQueue()
         let (first, sent) = queue.enqueue(address, at: start)
         #expect(sent == [.send(address)])
         let (second, nothing) = queue.enqueue(version, at: start)
         #expect(nothing.isEmpty)
-        let answer = done(.readAddress, [0, 1, 2, 3, 4, 5, 6])
-        #expect(queue.received(answer, at: start) == [.finish(first, .success(answer)), .send(version)])
+        let response = done(.readAddress, [0, 1, 2, 3, 4, 5, 6])
+        #expect(queue.received(response, at: start) == [.finish(first, .success(response)), .send(version)])
         let other = done(.readLocalVersion, [0])
         #expect(queue.received(other, at: start) == [.finish(second, .success(other))])
         let deadline = queue.nextDeadline
@@ -35,9 +35,9 @@ import Testing
         #expect(queue.received(stranger, at: start) == [.foreign(.leSetScanEnable, .success)])
         let (ticket, _) = queue.enqueue(address, at: start)
         #expect(queue.received(stranger, at: start) == [.foreign(.leSetScanEnable, .success)])
-        let answer = done(.readAddress, [0])
-        #expect(queue.received(answer, at: start) == [.finish(ticket, .success(answer))])
-        #expect(queue.received(answer, at: start) == [.foreign(.readAddress, .success)])
+        let response = done(.readAddress, [0])
+        #expect(queue.received(response, at: start) == [.finish(ticket, .success(response))])
+        #expect(queue.received(response, at: start) == [.foreign(.readAddress, .success)])
         #expect(queue.received(done(.readAddress, []), at: start) == [.foreign(.readAddress, nil)])
     }
 
@@ -52,8 +52,8 @@ import Testing
         let timeout = HCICommandFailure(opcode: .readAddress, reason: .timeout)
         #expect(queue.timePassed(late) == [.finish(first, .failure(timeout)), .send(version)])
         #expect(queue.received(done(.readAddress, [0]), at: late) == [.foreign(.readAddress, .success)])
-        let answer = done(.readLocalVersion, [0])
-        #expect(queue.received(answer, at: late) == [.finish(second, .success(answer))])
+        let response = done(.readLocalVersion, [0])
+        #expect(queue.received(response, at: late) == [.finish(second, .success(response))])
     }
 
     @Test(.row("W16")) func zeroCreditsWaitButNotForever() {
@@ -80,8 +80,8 @@ import Testing
         #expect(queue.withdraw(.readAddress, at: start) == [])
         #expect(queue.withdraw(.readLocalVersion, at: start) == [.finish(second, .failure(cancelled))])
         #expect(queue.withdraw(.readLocalVersion, at: start) == [])
-        let answer = done(.readAddress, [0])
-        #expect(queue.received(answer, at: start) == [.finish(first, .success(answer))], "nothing is sent")
+        let response = done(.readAddress, [0])
+        #expect(queue.received(response, at: start) == [.finish(first, .success(response))], "nothing is sent")
     }
 
     /// Its owner ends everything that waits, and a call that went out before would be nobody's.
@@ -105,8 +105,8 @@ import Testing
         #expect(queue.received(done(.readAddress, [0]), at: start) == [.send(version)])
         let (third, _) = queue.enqueue(address, at: start)
         #expect(queue.cancel(third, at: start) == [.finish(third, .failure(cancelled))])
-        let answer = done(.readLocalVersion, [0])
-        #expect(queue.received(answer, at: start) == [.finish(second, .success(answer))])
+        let response = done(.readLocalVersion, [0])
+        #expect(queue.received(response, at: start) == [.finish(second, .success(response))])
         let deadline = queue.nextDeadline
         #expect(deadline == nil)
     }

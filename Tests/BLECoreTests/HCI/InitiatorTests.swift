@@ -142,7 +142,7 @@ import Testing
             ])
     }
 
-    @Test(.row("L07")) func cancelAtEachStep() throws {
+    @Test(.row("L07")) func anAttemptCanBeCancelledAtEachStep() throws {
         var idle = Initiator()
         #expect(idle.cancel(at: start) == [])
 
@@ -387,8 +387,10 @@ import Testing
         let packet = try beside.begin(attempt(), at: start)
         #expect(beside.commandFinished(create, refusal, at: start) == [])
         #expect(beside.timePassed(start + Initiator.firstBusyPause) == packet)
-        // That attempt is over.
+        // That attempt is over: the next refusal is about this one.
+        #expect(beside.commandFinished(create, refusal, at: start) == [])
         #expect(try beside.received(complete(peer: "010203040506"), at: start) == [])
+        #expect(beside.timePassed(start + .seconds(1)) == packet)
         #expect(beside.commandFinished(create, refusal, at: start) == [.finish(.failure(.refused(refusal)))])
 
         // What the controller will say each time.
@@ -421,6 +423,37 @@ import Testing
         // Once: another program may cancel this attempt too.
         _ = next.foreignCompletion(.leCreateConnectionCancel, .success)
         #expect(next.received(cancelled, at: start) == [.finish(.failure(.failed(.unknownConnection)))])
+    }
+
+    /// The end is on the socket of LE events, the refusal on that of confirmations.
+    @Test(.row("W38"), arguments: [true, false])
+    func aRefusalThatIsReadAfterTheEndOfAnotherProgramsAttemptMeansBusy(isCancelled: Bool) throws {
+        let refusal = HCICommandFailure(opcode: create, reason: .status(.lmpPDUNotAllowed))
+        let end =
+            try isCancelled ? complete(status: "02", peer: "000000000000") : complete(peer: "010203040506")
+        var initiator = Initiator()
+        _ = initiator.foreignCompletion(.leCreateConnection, .success)
+        let packet = try initiator.begin(attempt(), at: start)
+        #expect(initiator.received(end, at: start) == [])
+        #expect(initiator.commandFinished(create, refusal, at: start) == [])
+        if isCancelled { _ = initiator.foreignCompletion(.leCreateConnectionCancel, .success) }
+        #expect(initiator.timePassed(start + Initiator.firstBusyPause) == packet)
+        // No other attempt was pending when that was sent.
+        #expect(initiator.commandFinished(create, refusal, at: start) == [.finish(.failure(.refused(refusal)))])
+    }
+
+    /// Otherwise the end of the cancelled attempt would be taken for that of the attempt after it.
+    @Test(.row("W38")) func theEndOfAnotherProgramsAttemptIsNotTheEndOfACancelledOne() throws {
+        let cancelled = try complete(status: "02", peer: "000000000000")
+        var initiator = Initiator()
+        _ = initiator.foreignCompletion(.leCreateConnection, .success)
+        _ = initiator.foreignCompletion(.leCreateConnectionCancel, .success)
+        _ = try initiator.begin(attempt(), at: start)
+        #expect(initiator.commandFinished(create, nil, at: start) == [])
+        #expect(initiator.cancel(at: start) == [cancelPacket])
+        #expect(initiator.received(cancelled, at: start) == [])
+        #expect(initiator.commandFinished(.leCreateConnectionCancel, nil, at: start) == [])
+        #expect(initiator.received(cancelled, at: start) == [.finish(.failure(.cancelled))])
     }
 
     @Test func connectsTakeTurnsInOrder() {

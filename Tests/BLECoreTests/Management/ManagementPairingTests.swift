@@ -178,7 +178,7 @@ import Testing
 
     // MARK: Pairing
 
-    @Test func commandsAboutAPeer() {
+    @Test func commandsHaveTheLayoutOfTheKernel() {
         let name = "1122334455c602"
         let packets: [(ManagementPacket, String)] = [
             (ManagementPairDevice(peer, .keyboardOnly).packet(adapter: 0), "19000000 0800 \(name) 02"),

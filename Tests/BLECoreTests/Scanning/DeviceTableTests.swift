@@ -5,7 +5,7 @@ import Testing
 @Suite struct DeviceTableTests {
     private let start = BootInstant(nanoseconds: 1_000_000_000)
 
-    @Test(.row("A11")) func oneEntryHoweverThePayloadsAlternate() throws {
+    @Test(.row("A11")) func alternatingPayloadsMakeOneEntry() throws {
         var table = DeviceTable()
         let response = report(1, [3, 9, 65, 66], [.scanResponse, .scannable, .legacy])
         #expect(record(response, &table, at: start)?.change == .new)

@@ -76,7 +76,7 @@ import Testing
         #expect(try matches(.name(containing: part), report(1, data)) == isMatching)
     }
 
-    @Test func manufacturerDataByItsBeginning() throws {
+    @Test func manufacturerDataMatchByTheirBeginning() throws {
         #expect(try passing(.company(0x0499, startingWith: [3])).contains(ruuvi))
         #expect(try !passing(.company(0x0499, startingWith: [5])).contains(ruuvi))
         #expect(try passing(.company(0xEC88, startingWith: [0x00, 0x02, 0xD0])) == [govee])
@@ -92,7 +92,7 @@ import Testing
         #expect(try passing(either).isSuperset(of: [govee, ruuvi]))
     }
 
-    @Test func serviceDataByItsBeginning() throws {
+    @Test func serviceDataMatchByTheirBeginning() throws {
         // Eddystone URLs: data of service 0xFEAA that begins with 10.
         let urls = try passing(.serviceData(0xFEAA, startingWith: [0x10]))
         #expect(urls.count == lines { $0.contains("16aafe10") })
@@ -102,7 +102,7 @@ import Testing
         #expect(try !matches(.serviceData(0xFEAA), report(1, [3, 3, 0xAA, 0xFE])))
     }
 
-    @Test func addressesStrengthAndConnections() throws {
+    @Test func addressesStrengthAndConnectabilityAreFiltered() throws {
         #expect(try passing(.address(govee)) == [govee])
         #expect(try passing(.peer(PeerID(address: govee, type: .public))) == [govee])
         #expect(try passing(.peer(PeerID(address: govee, type: .random))).isEmpty)

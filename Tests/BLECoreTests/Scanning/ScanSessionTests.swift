@@ -431,7 +431,7 @@ import Testing
     }
 
     /// A pause at each step of the start ends with the scan off and one response.
-    @Test(arguments: 0...3) func pauseAtEachStep(step: Int) {
+    @Test(arguments: 0...3) func aPauseIsAcknowledgedOnceAtEachStep(step: Int) {
         var session = ScanSession(Self.legacy)
         var actions = session.start(plan, at: start)
         for _ in 0..<step { actions = session.commandFinished(nil, at: start) }
@@ -471,7 +471,7 @@ import Testing
         #expect(session.commandFinished(nil, at: start) == [set])
     }
 
-    @Test(.row("H15")) func downAndUpAgain() {
+    @Test(.row("H15")) func nothingIsSentWhileTheAdapterIsDown() {
         var session = running()
         #expect(session.adapterDown() == [])
         #expect(session.commandFinished(nil, at: start) == [])

@@ -76,7 +76,7 @@ import Testing
     @Test(
         "a published key", .row("S07"),
         arguments: ["bf01fb9d4ef3bc36d874f5394138684c", "a599bae4e17ca618228e0756b4e85f01"])
-    func published(hex: String) throws {
+    func aPublishedKeyIsUnusable(hex: String) throws {
         let key = RecordedBonds.secret(hex)
         #expect(refusal(good.with { $0.key = key }) == .publishedKey)
         let accepted = try BondRules.accept(good.with(identityKey: .key(key)), isForStorage: true, among: [])

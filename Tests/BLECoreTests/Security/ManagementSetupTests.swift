@@ -200,7 +200,7 @@ import Testing
     @Test func malformedResponsesAreFailures() throws {
         var run = Run(supported: Settings.lowEnergyOnly, current: 0)
         run.begin(ManagementSetup.Plan(powersOn: true))
-        run.answer(0x04, [0, 1, 2])
+        run.respond(0x04, [0, 1, 2])
         guard case .finish(.failure(.command(let failure)))? = run.others.last, case .malformed = failure.reason else {
             Issue.record("\(run.others)")
             return
@@ -223,7 +223,7 @@ import Testing
         let failure = ManagementCommandFailure(code: .readControllerInformation, reason: .timeout)
         #expect(run.others == [.finish(.failure(.command(failure)))])
         // A late response begins nothing.
-        run.answer(0x04, [0])
+        run.respond(0x04, [0])
         #expect(run.others.count == 1 && run.sent.count == 1)
     }
 
@@ -889,13 +889,13 @@ private struct Run: ~Copyable {
         if var list = statuses[code], !list.isEmpty {
             let status = list.removeFirst()
             statuses[code] = list
-            if status != 0 { return answer(code, status: status) }
+            if status != 0 { return respond(code, status: status) }
         }
         let isOn = packet.count > 6 && packet[6] != 0
         switch code {
         case 0x04:
             let numbers = [supported, settings].flatMap { value in (0..<4).map { UInt8(value >> (8 * $0) & 0xFF) } }
-            return answer(
+            return respond(
                 code, [1, 2, 3, 4, 5, 6, 9, 0x0F, 0x00] + numbers + [UInt8](repeating: 0, count: 3 + 249 + 11))
         case 0x05:
             powerChanges += 1
@@ -906,15 +906,15 @@ private struct Run: ~Copyable {
         case 0x2D: set(isOn, 1 << 11)
         case 0x13 where limit < 1_024 * 36:
             return fail(.loadLongTermKeys, .tooLong(limit: limit))
-        default: return answer(code, [])
+        default: return respond(code, [])
         }
-        answer(code, (0..<4).map { UInt8(settings >> (8 * $0) & 0xFF) })
+        respond(code, (0..<4).map { UInt8(settings >> (8 * $0) & 0xFF) })
     }
 
     private mutating func set(_ isOn: Bool, _ bit: UInt32) { settings = isOn ? settings | bit : settings & ~bit }
 
     /// Command Complete with success.
-    mutating func answer(_ code: UInt8, _ returned: [UInt8]) {
+    mutating func respond(_ code: UInt8, _ returned: [UInt8]) {
         let length = returned.count + 3
         let packet = [1, 0, 0, 0, UInt8(length & 0xFF), UInt8(length >> 8), code, 0, 0] + returned
         guard case .commandComplete(let complete)? = try? ManagementEvent(packet.span).content else {
@@ -924,7 +924,7 @@ private struct Run: ~Copyable {
         obey(setup.commandFinished(complete.command, .success(complete), at: now))
     }
 
-    private mutating func answer(_ code: UInt8, status: UInt8) {
+    private mutating func respond(_ code: UInt8, status: UInt8) {
         fail(ManagementCommandCode(rawValue: UInt16(code)), .status(ManagementStatus(rawValue: status)))
     }
 

@@ -25,7 +25,7 @@ private struct TankLevel: GATTReadable, GATTWritable, Hashable {
 }
 
 @Suite struct ValueCodecTests {
-    @Test func integersOfEveryWidth() throws {
+    @Test func integersOfEveryWidthAreCoded() throws {
         #expect(try UInt8(value: [0xFE]) == 0xFE)
         #expect(try Int8(value: [0xFE]) == -2)
         #expect(try UInt16(value: [0x01, 0x80]) == 0x8001)

@@ -187,7 +187,7 @@ enum MatrixLoss: String, CaseIterable, Sendable {
     /// The peer ends the link.
     case disconnect
     /// The same, and what it sends last arrives after the report of the end.
-    case lateAnswer
+    case lateResponse
     /// The peer is not heard any more.
     case outOfRange
     case powerOff, adapterReset, unplug
@@ -203,7 +203,7 @@ enum MatrixLoss: String, CaseIterable, Sendable {
         if isCancellation { return [.cancelled] }
         guard operation.connects else { return [.disconnected] }
         switch self {
-        case .disconnect, .lateAnswer: return [.disconnected, .connectFailed]
+        case .disconnect, .lateResponse: return [.disconnected, .connectFailed]
         case .outOfRange: return [.disconnected, .timedOut]
         case .powerOff, .adapterReset, .unplug:
             return [.disconnected, .adapterDown, .noAdapter, .connectFailed, .timedOut]
@@ -214,7 +214,7 @@ enum MatrixLoss: String, CaseIterable, Sendable {
     /// Why the link says that it ended.
     var reason: DisconnectReason? {
         switch self {
-        case .disconnect, .lateAnswer: .byPeer(.remoteUserTerminated)
+        case .disconnect, .lateResponse: .byPeer(.remoteUserTerminated)
         case .outOfRange: .supervisionTimeout
         case .powerOff, .adapterReset, .unplug: .adapterLost
         case .cancel, .cancelWhileReading: nil

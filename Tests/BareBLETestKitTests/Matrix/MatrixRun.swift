@@ -155,7 +155,7 @@ struct MatrixRun: Sendable {
         case .adapterReset: radio.assumeIsolated { $0.happen(.adapterReset("hci0"), to: peripheral) }
         case .unplug: radio.assumeIsolated { $0.happen(.unplug("hci0"), to: peripheral) }
         case .cancel, .cancelWhileReading: cancel()
-        case .lateAnswer:
+        case .lateResponse:
             guard isHosts, peripheral.assumeIsolated({ $0.isConnected }) else {
                 return radio.assumeIsolated { $0.happen(.disconnect(reason), to: peripheral) }
             }

@@ -25,12 +25,12 @@ struct MatrixTests {
         guard let error = outcome.error else {
             // The last packet was there in time, even if after the report of the end; and a connect tries again by
             // itself. After the response to a subscription comes its first value, which the call does not wait for.
-            let isAnswered = !outcome.wasHosts || loss == .lateAnswer
-            let last = count - (operation == .subscribe ? 1 : 0) - (loss == .lateAnswer ? 1 : 0)
+            let hasResponse = !outcome.wasHosts || loss == .lateResponse
+            let last = count - (operation == .subscribe ? 1 : 0) - (loss == .lateResponse ? 1 : 0)
             // What is switched off after the result does not spoil it.
             let tail = operation.tidiesUp ? 2 : 0
             let mayWork =
-                isAnswered && packet >= last - tail || packet > count - tail
+                hasResponse && packet >= last - tail || packet > count - tail
                 || operation.connects && !loss.isCancellation
                 // Nothing is as silent as a peer that is not heard.
                 || operation == .drain && loss == .outOfRange

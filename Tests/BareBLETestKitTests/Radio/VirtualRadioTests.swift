@@ -40,7 +40,7 @@ struct VirtualRadioTests {
     }
 
     @Test("Every connection parameter and name comes from real HCI bytes: names in scan responses, long advertisements")
-    func advertisements() async throws {
+    func parametersAndNamesComeFromRealHCIBytes() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             let wordy = VirtualDevice(
@@ -114,7 +114,7 @@ struct VirtualRadioTests {
     }
 
     @Test("Connects are refused, delayed, and miss a device that has another address by now")
-    func connects() async throws {
+    func connectsAreRefusedDelayedAndMissAnOldAddress() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             let belt = await radio.add(.heartRate)

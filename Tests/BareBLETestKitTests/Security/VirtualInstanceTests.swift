@@ -12,7 +12,7 @@ struct VirtualInstanceTests {
     ]
 
     @Test("An instance is an advertising set, and other programs are notified")
-    func life() async throws {
+    func anInstanceIsAnAdvertisingSet() async throws {
         try await VirtualTime.run { time in
             let bench = try await KernelSecurityBench(time, VirtualSecurity())
             let other = try await bench.anotherSocket()
@@ -38,7 +38,7 @@ struct VirtualInstanceTests {
     }
 
     @Test("What cannot be is refused, and data that are refused remove the instance")
-    func refusals() async throws {
+    func refusedDataRemoveTheInstance() async throws {
         try await VirtualTime.run { time in
             let bench = try await KernelSecurityBench(time, VirtualSecurity())
             let untrusted = try await bench.anotherSocket(isTrusted: false)
@@ -85,7 +85,7 @@ struct VirtualInstanceTests {
     @Test(
         "With sets it is off air until the link of a central ends; without, it is on again at once",
         arguments: [true, false])
-    func centrals(hasSets: Bool) async throws {
+    func aCentralTakesAnInstanceWithASetOffAir(hasSets: Bool) async throws {
         try await VirtualTime.run { time in
             let bench = try await KernelSecurityBench(time, VirtualSecurity())
             await bench.radio.setPersonality(hasSets ? .bluetooth5 : .bluetooth4)

@@ -34,7 +34,7 @@ struct VirtualManagementEventTests {
     ]
 
     @Test("A key is sent as the kernel sends it", arguments: keys)
-    func key(_ hex: String, _ key: ManagementLongTermKey) {
+    func aKeyIsSentAsTheKernelSendsIt(_ hex: String, _ key: ManagementLongTermKey) {
         let event = VirtualManagementEvent.newLongTermKey(isForStorage: true, key)
         #expect(Hex.encode(event.packet(adapter: 0)) == packet("0a000000 2500 01", hex))
     }
@@ -69,7 +69,7 @@ struct VirtualManagementEventTests {
     ]
 
     @Test("An event has the layout of the kernel's header", arguments: events)
-    func layouts(_ event: VirtualManagementEvent, _ hex: String) throws {
+    func anEventHasTheLayoutOfTheKernelsHeader(_ event: VirtualManagementEvent, _ hex: String) throws {
         let bytes = event.packet(adapter: 1)
         #expect(Hex.encode(bytes) == packet(hex))
         // The library knows each of them.
@@ -80,7 +80,7 @@ struct VirtualManagementEventTests {
 @Suite("Private addresses of virtual peers")
 struct PrivateAddressTests {
     @Test("The cipher is AES-128: FIPS 197, appendix B and C.1")
-    func cipher() throws {
+    func theCipherIsAES128() throws {
         let second = VirtualCipher(key: try Hex.decode("000102030405060708090a0b0c0d0e0f"))
         #expect(
             Hex.encode(second.encrypt(try Hex.decode("00112233445566778899aabbccddeeff")))
@@ -92,7 +92,7 @@ struct PrivateAddressTests {
     }
 
     @Test("The hash is that of the sample data: Core Vol 3 Part H, D.7")
-    func hash() throws {
+    func theHashIsThatOfTheSampleData() throws {
         let key = Secret128(padding: try Hex.decode("ec0234a357c8ad05341010a60a397d9b").reversed())
         #expect(PrivateAddress.hash(key, 0x70_8194) == 0x0D_FBAA)
         #expect(PrivateAddress.address(key, prand: 0x70_8194) == BluetoothAddress("70:81:94:0D:FB:AA"))
@@ -106,7 +106,7 @@ struct PrivateAddressTests {
             ("202122232425262728292a2b2c2d2e2f", "77:12:FB:36:5B:CF"),
             ("202122232425262728292a2b2c2d2e2f", "5A:8D:ED:8E:AB:1E"),
         ])
-    func resolution(_ hex: String, _ address: String) throws {
+    func addressesAreResolvedAsByTheKernel(_ hex: String, _ address: String) throws {
         let key = Secret128(padding: try Hex.decode(hex))
         let peer = PeerID(address: try #require(BluetoothAddress(address)), type: .random)
         #expect(PrivateAddress.isResolved(peer, by: key))

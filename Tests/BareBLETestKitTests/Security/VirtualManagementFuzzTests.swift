@@ -59,7 +59,7 @@ struct VirtualManagementFuzzTests {
     ]
 
     @Test("Nothing traps, and each command has one response", arguments: 0..<20)
-    func anything(seed: UInt64) {
+    func eachRandomCommandHasOneResponse(seed: UInt64) {
         var numbers = SeededNumbers(seed: seed)
         func below(_ limit: Int) -> Int { Int.random(in: 0..<limit, using: &numbers) }
         var owner = Owner()

@@ -13,7 +13,7 @@ struct VirtualManagementTests {
     private static let key = "1122334455c6 02 03 00 10 0000 0000000000000000 ef8c26c1e45e8cbe9d7e39d53905d68e"
 
     @Test("An adapter that was powered on without management has no Security Manager; a power cycle makes one")
-    func start() async throws {
+    func anAdapterWithoutManagementHasNoSecurityManagerUntilAPowerCycle() async throws {
         try await VirtualTime.run { time in
             let bench = try await KernelSecurityBench(time, VirtualSecurity())
             let other = try await bench.anotherSocket(isTrusted: false)
@@ -89,7 +89,7 @@ struct VirtualManagementTests {
     }
 
     @Test("An adapter that was plugged in is on for two seconds though it seems to be off: HCIDEVUP leaves it so")
-    func grace() async throws {
+    func anAdapterThatWasPluggedInIsOnForTwoSeconds() async throws {
         try await VirtualTime.run { time in
             let bench = try await KernelSecurityBench(time, VirtualSecurity())
             for isLate in [false, true] {
@@ -114,7 +114,7 @@ struct VirtualManagementTests {
     }
 
     @Test("Pair Device without a link waits for one until it is cancelled, or the power is switched off")
-    func dial() async throws {
+    func aPairingWithoutALinkWaitsForOneUntilItIsCancelled() async throws {
         try await VirtualTime.run { time in
             let bench = try await KernelSecurityBench(time, VirtualSecurity())
             try await bench.manage()
@@ -185,7 +185,7 @@ struct VirtualManagementTests {
     ]
 
     @Test("A refused command has the status of its reason", arguments: refusals)
-    func refusal(_ command: String, _ response: String) async throws {
+    func aRefusedCommandHasTheStatusOfItsReason(_ command: String, _ response: String) async throws {
         try await VirtualTime.run { time in
             let bench = try await KernelSecurityBench(time, VirtualSecurity())
             #expect(try await bench.exchange(command) == [packet(response)])
@@ -234,7 +234,7 @@ struct VirtualManagementTests {
     }
 
     @Test("Without CAP_NET_ADMIN a socket may read and hears of settings, and nothing else")
-    func rights() async throws {
+    func aSocketWithoutRightsMayReadOnly() async throws {
         try await VirtualTime.run { time in
             let bench = try await KernelSecurityBench(time, VirtualSecurity())
             let nobody = try await bench.anotherSocket(isTrusted: false)
@@ -245,7 +245,7 @@ struct VirtualManagementTests {
             }
             #expect(try await exchange("0100ffff 0000") == [packet("0100ffff 0600 0100 00 01 1600")])
             #expect(try await exchange("0300ffff 0000") == [packet("0100ffff 0700 0300 00 0100 0000")])
-            // As kernel 6.12 answered.
+            // As kernel 6.12 responded.
             #expect(
                 try await exchange("48000000 0000") == [
                     packet("01000000 1000 4800 00 0b00 02 01 0a 03 03 1000 03 04 0000")
@@ -264,7 +264,7 @@ struct VirtualManagementTests {
     }
 
     @Test("A list replaces the former one; a bad key is skipped with success, one bad identity refuses all")
-    func lists() async throws {
+    func aListReplacesTheFormerOne() async throws {
         try await VirtualTime.run { time in
             let bench = try await KernelSecurityBench(time, VirtualSecurity())
             let fine = packet("01000000 0300 1300 00")
@@ -313,7 +313,7 @@ struct VirtualManagementTests {
     }
 
     @Test("Connections are listed, and disconnected on request")
-    func connections() async throws {
+    func connectionsAreListedAndDisconnectedOnRequest() async throws {
         try await VirtualTime.run { time in
             let bench = try await KernelSecurityBench(time, VirtualSecurity())
             try await bench.manage()

@@ -62,7 +62,7 @@ struct VirtualPairingTests {
     ]
 
     @Test("The capabilities of both sides decide the question, the key and the level", arguments: models)
-    func model(_ model: Model) async throws {
+    func theCapabilitiesOfBothSidesDecideTheQuestionAndTheLevel(_ model: Model) async throws {
         try await VirtualTime.run { time in
             let security = VirtualSecurity(
                 capability: model.theirs, hasSecureConnections: model.isSecureConnections, passkey: 123_456)
@@ -122,7 +122,7 @@ struct VirtualPairingTests {
     }
 
     @Test("The library's link is used while it is paired, and reads what was protected; no timer is left", .row("T27"))
-    func library() async throws {
+    func theLibrarysLinkIsUsedWhileItIsPaired() async throws {
         try await VirtualTime.run { time in
             let bench = try await KernelSecurityBench(time, VirtualSecurity(capability: .displayYesNo))
             try await bench.manage()
@@ -158,7 +158,7 @@ struct VirtualPairingTests {
             (VirtualManagement.ResultOrder.encryptionFirst, ["HCI", "0a", "01"]), (.keysFirst, ["0a", "HCI", "01"]),
             (.completionFirst, ["0a", "01", "HCI"]),
         ])
-    func orders(_ order: VirtualManagement.ResultOrder, _ expected: [String]) async throws {
+    func theResultsArriveInAnyOrder(_ order: VirtualManagement.ResultOrder, _ expected: [String]) async throws {
         try await VirtualTime.run { time in
             let bench = try await KernelSecurityBench(time, VirtualSecurity())
             await bench.radio.orderResults(order)
@@ -226,7 +226,7 @@ struct VirtualPairingTests {
     }
 
     @Test("On an encrypted link Pair Device succeeds at once, and makes no key")
-    func encrypted() async throws {
+    func aPairingOnAnEncryptedLinkMakesNoKey() async throws {
         try await VirtualTime.run { time in
             let bench = try await KernelSecurityBench(time, VirtualSecurity())
             try await bench.linked()
@@ -240,7 +240,7 @@ struct VirtualPairingTests {
     }
 
     @Test("A peer without identity, a peer that keeps no bond, short keys, signed writes")
-    func variants() async throws {
+    func peersMayLackAnIdentityABondOrLongKeys() async throws {
         try await VirtualTime.run { time in
             var security = VirtualSecurity()
             security.keepsBonds = false
@@ -328,7 +328,7 @@ struct VirtualPairingTests {
 
     @Test(
         "A pairing fails once, others are told, and the link stays or ends as it does with the kernel", arguments: ends)
-    func end(_ end: End) async throws {
+    func aPairingFailsOnce(_ end: End) async throws {
         try await VirtualTime.run { time in
             var security = VirtualSecurity(capability: end.capability, passkey: 123_456)
             security.response = end.response
@@ -381,7 +381,7 @@ struct VirtualPairingTests {
     }
 
     @Test("Nobody replies, or the peer is silent: after 30 seconds the kernel disconnects", arguments: [true, false])
-    func timeout(isSilent: Bool) async throws {
+    func theKernelDisconnectsASilentPeerAfterThirtySeconds(isSilent: Bool) async throws {
         try await VirtualTime.run { time in
             var security = VirtualSecurity()
             if isSilent { security.response = .ignore }
@@ -424,7 +424,7 @@ struct VirtualPairingTests {
     }
 
     @Test("The first reply wins; another Pair Device of the same peer joins or is refused")
-    func competition() async throws {
+    func theFirstReplyWins() async throws {
         try await VirtualTime.run { time in
             let bench = try await KernelSecurityBench(time, VirtualSecurity())
             try await bench.linked()

@@ -45,7 +45,9 @@ struct VirtualProtectionTests {
     ]
 
     @Test("An access is rejected for what the link lacks", arguments: accesses)
-    func access(_ security: VirtualLinkSecurity, _ isBonded: Bool, _ request: String, _ response: String) throws {
+    func anAccessIsRejectedForWhatTheLinkLacks(
+        _ security: VirtualLinkSecurity, _ isBonded: Bool, _ request: String, _ response: String
+    ) throws {
         var server = AttributeServer(Self.device)
         #expect(server.secure(security, isBonded: isBonded).isEmpty)
         #expect(try server.received(Hex.decode(request)) == [Hex.decode(response)])

@@ -60,7 +60,7 @@ struct VirtualReconnectTests {
     }
 
     @Test("A connected socket that asks is silent until the link is encrypted")
-    func raising() async throws {
+    func aSocketThatAsksIsSilentUntilTheLinkIsEncrypted() async throws {
         try await VirtualTime.run { time in
             let bench = try await bonded(time)
             try await bench.initiate()
@@ -75,7 +75,7 @@ struct VirtualReconnectTests {
     }
 
     @Test("The client configuration of a bonded client comes back with the encryption")
-    func configurations() async throws {
+    func theConfigurationOfABondedClientComesBackWithTheEncryption() async throws {
         try await VirtualTime.run { time in
             let bench = try await KernelSecurityBench(time, VirtualSecurity())
             try await bench.linked()
@@ -210,7 +210,7 @@ struct VirtualReconnectTests {
     }
 
     @Test("The level is the one that was asked, not what the key is worth; asking for more pairs again")
-    func levels() async throws {
+    func theLevelIsTheOneThatWasRequested() async throws {
         try await VirtualTime.run { time in
             let bench = try await KernelSecurityBench(time, VirtualSecurity(capability: .displayYesNo))
             try await bench.linked()
@@ -311,7 +311,7 @@ struct VirtualReconnectTests {
     // MARK: Forgetting
 
     @Test("Unpair ends the link, removes the keys and notifies the others")
-    func unpair() async throws {
+    func unpairEndsTheLinkAndRemovesTheKeys() async throws {
         try await VirtualTime.run { time in
             let bench = try await KernelSecurityBench(time, VirtualSecurity())
             try await bench.linked()
@@ -343,7 +343,7 @@ struct VirtualReconnectTests {
     }
 
     @Test("A pairing distributes the identity, which names the peer from then on")
-    func identity() async throws {
+    func aPairingDistributesTheIdentity() async throws {
         try await VirtualTime.run { time in
             let bench = try await KernelSecurityBench(time, try privatePeer(), at: Self.onAir)
             try await bench.manage()

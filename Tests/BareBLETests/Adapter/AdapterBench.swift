@@ -33,7 +33,7 @@ struct AdapterBench: Sendable {
         /// The errors of opening a channel, once each, before it succeeds.
         var channelErrors: [Int32] = []
         /// What the peers of the next channels send before they close them at once; empty for nothing.
-        var channelFarewells: [[UInt8]] = []
+        var channelLastPackets: [[UInt8]] = []
         /// Whether a channel waits for its peer's response.
         var holdsChannels = false
         /// Whether a link that the kernel makes stays on its way.
@@ -134,12 +134,12 @@ extension AdapterSystem {
             var socket = LinkSocket(adopting: ours, isConnecting: holds)
             // One that is full polls as one that connects does.
             while holds, socket.send([UInt8](repeating: 0, count: 1000)) == .sent {}
-            let farewell = kernel.withLock { kernel in
-                kernel.channelFarewells.isEmpty ? nil : kernel.channelFarewells.removeFirst()
+            let lastPacket = kernel.withLock { kernel in
+                kernel.channelLastPackets.isEmpty ? nil : kernel.channelLastPackets.removeFirst()
             }
-            if let farewell {
+            if let lastPacket {
                 var far = LinkSocket(adopting: theirs)
-                if !farewell.isEmpty { _ = far.send(farewell) }
+                if !lastPacket.isEmpty { _ = far.send(lastPacket) }
                 return socket
             }
             kernel.withLock { $0.channelEnd = LinkSocketBox(LinkSocket(adopting: theirs)) }

@@ -81,7 +81,7 @@ import Testing
         await bench.adapter.unsubscribe(scan)
     }
 
-    @Test func whatTheControllerComplainsOf() async throws {
+    @Test func complaintsOfTheControllerAreCounted() async throws {
         let bench = try await AdapterBench()
         let deliveries = Deliveries()
         let scan = try await bench.adapter.subscribe(.balanced, deliveries.receive)

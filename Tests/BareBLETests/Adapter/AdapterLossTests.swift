@@ -31,7 +31,7 @@ import Testing
     @Test(
         "Scans that begin end with an error, and the next one works", .row("O01", "O02", "O04"),
         arguments: [VirtualInterruption.powerOff("hci0"), .unplug("hci0"), .adapterReset("hci0")])
-    func scans(_ loss: VirtualInterruption) async throws {
+    func scansThatBeginEndWithAnErrorAndTheNextOneWorks(_ loss: VirtualInterruption) async throws {
         // Three questions, three commands, and the responses to all but the last: after that one the scan has begun.
         for packet in 1...11 {
             try await VirtualTime.run { time in
@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test(
-        "What was not answered is asked again", arguments: Trouble.allCases,
+        "What had no response is requested again", arguments: Trouble.allCases,
         [HCIOpcode.readAddress, .readLocalSupportedCommands])
     func askedAgain(_ trouble: Trouble, _ silentTo: HCIOpcode) async throws {
         try await VirtualTime.run { time in
@@ -137,7 +137,7 @@ import Testing
     }
 
     @Test("Connects that wait for their turn fail with the first one", .row("O01", "O04"), arguments: [true, false])
-    func turns(isPulledOut: Bool) async throws {
+    func connectsThatWaitForTheirTurnFailWithTheFirstOne(isPulledOut: Bool) async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             let central = Central(radio: radio)

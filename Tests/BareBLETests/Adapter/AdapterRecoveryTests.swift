@@ -15,9 +15,9 @@ import Testing
             (.power, .power),
             (.radioSwitch, .radioSwitch), (.usbPort, .usbPort), (.driver, .driver),
         ])
-    func theStepThatHelpsIsTaken(cure: VirtualPersonality.Recovery, expected: RecoveryPolicy.Step) async throws {
+    func theStepThatHelpsIsTaken(recovery: VirtualPersonality.Recovery, expected: RecoveryPolicy.Step) async throws {
         var personality = VirtualPersonality.bluetooth5
-        personality.deafness = VirtualPersonality.Deafness(afterReports: 5, recovery: cure)
+        personality.deafness = VirtualPersonality.Deafness(afterReports: 5, recovery: recovery)
         try await run(personality, .usb, [.commands, .administration, .recovery]) { time, radio, central in
             // The radio's switch is tried where that is what keeps the adapter off.
             let isBlocked = expected == .radioSwitch

@@ -42,7 +42,7 @@ import Testing
         #expect(error.hint?.contains("rfkill unblock bluetooth") == true)
     }
 
-    @Test(.row("O05")) func inTheMiddleOfAConnect() async throws {
+    @Test(.row("O05")) func aConnectFailsWhenTheRadioIsBlocked() async throws {
         try await VirtualTime.run { time in
             let bench = try await bench(time)
             let absent = absent
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test(.row("O05")) func inTheMiddleOfAScan() async throws {
+    @Test(.row("O05")) func aScanContinuesWhenTheRadioIsUnblocked() async throws {
         try await VirtualTime.run { time in
             let bench = try await bench(time)
             let deliveries = Deliveries()
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test(.row("O05")) func inTheMiddleOfARequest() async throws {
+    @Test(.row("O05")) func aSessionContinuesWhenTheRadioIsUnblocked() async throws {
         try await VirtualTime.run { time in
             let bench = try await bench(time)
             let central = Central(adapter: bench.adapter)

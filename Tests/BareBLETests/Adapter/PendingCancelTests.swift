@@ -91,7 +91,7 @@ import Testing
             await bench.controller.set {
                 $0.ignored = []
                 $0.peers[absent] = 0x40
-                $0.answersCancelsWithLinks = true
+                $0.respondsToCancelsWithLinks = true
             }
             bench.kernel.withLock { $0.isLinked = true }
             _ = try await connect(bench, absent)

@@ -25,7 +25,7 @@ actor StandInController {
     /// Commands that get no response at all.
     var ignored: Set<HCIOpcode> = []
     /// Whether the peer is quicker than the cancel of an attempt.
-    var answersCancelsWithLinks = false
+    var respondsToCancelsWithLinks = false
     /// The statuses of attempts, once each, before they succeed.
     var attemptFailures: [HCIStatus] = []
     /// The reasons for which links end as soon as they are up, once each, before one lasts.
@@ -108,7 +108,7 @@ actor StandInController {
     private func readable() {
         while let count = receive() {
             guard let packet = try? HCICommandPacket(buffer.span.extracting(1..<count)) else { continue }
-            answer(packet)
+            respond(packet)
             if packet.opcode == .setEventMask || packet.opcode == .leSetEventMask {
                 eventMasks.append(packet)
                 continue
@@ -128,7 +128,7 @@ actor StandInController {
         return count
     }
 
-    private func answer(_ command: HCICommandPacket) {
+    private func respond(_ command: HCICommandPacket) {
         guard !ignored.contains(command.opcode) else { return }
         if var list = statuses[command.opcode], !list.isEmpty {
             let status = list.removeFirst()
@@ -139,7 +139,7 @@ actor StandInController {
         if command.opcode == .leCreateConnection {
             for handle in controller.links.keys { controller.linkEnded(handle) }
         }
-        if command.opcode == .leCreateConnectionCancel, answersCancelsWithLinks {
+        if command.opcode == .leCreateConnectionCancel, respondsToCancelsWithLinks {
             send(VirtualController.commandComplete(command.opcode, [0]))
             return completeAttempt()
         }

@@ -189,7 +189,7 @@ import Testing
             for disk in disks {
                 // A caller that stops waiting leaves it there.
                 await #expect(throws: WorkFailure.late) {
-                    try await gate.run(on: loop, until: loop.now()) { disk.answer() }
+                    try await gate.run(on: loop, until: loop.now()) { disk.respond() }
                 }
             }
             await #expect(throws: WorkFailure.noRoom) { try await gate.run(on: loop) { 1 } }
@@ -216,7 +216,7 @@ final class HangingDisk: Sendable {
     var isAsked: Bool { asked.withLock(\.self) }
 
     /// Blocks the thread.
-    func answer() {
+    func respond() {
         asked.withLock { $0 = true }
         gate.wait()
     }
@@ -229,7 +229,7 @@ extension Central {
     fileprivate func connected(_ descriptor: Int32, reading disk: HangingDisk) async throws -> Peripheral {
         var policy = CachePolicy(ConnectOptions())
         policy.load = {
-            disk.answer()
+            disk.respond()
             return nil
         }
         policy.store = { _ in true }

@@ -43,7 +43,7 @@ import Testing
         await begun(bench, scans: 0)
     }
 
-    @Test func aListAfterACount() async throws {
+    @Test func aListEndsAtItsCount() async throws {
         let bench = try await AdapterBench()
         let central = Central(adapter: bench.adapter)
         let task = testTask { try await central.collect(for: nil, count: 2) }
@@ -58,7 +58,7 @@ import Testing
         #expect(try await central.collect(count: 0).isEmpty)
     }
 
-    @Test func aListAfterATime() async throws {
+    @Test func aListEndsAtItsTime() async throws {
         let bench = try await AdapterBench()
         let central = Central(adapter: bench.adapter)
         #expect(try await central.collect(for: .milliseconds(20)).isEmpty)

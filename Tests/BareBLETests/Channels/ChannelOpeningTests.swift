@@ -100,7 +100,7 @@ import Testing
     /// After the connect; but one that has brought a packet is a channel.
     @Test(arguments: [false, true]) func aChannelThatThePeerClosesUnusedIsRefused(_ hasPacket: Bool) async throws {
         let (bench, controls) = try await connected()
-        bench.kernel.withLock { $0.channelFarewells = [hasPacket ? [7] : []] }
+        bench.kernel.withLock { $0.channelLastPackets = [hasPacket ? [7] : []] }
         guard hasPacket else { return await fails(.refusedByPeer, controls, request, errno: 104) }
         var channel = try await controls.openChannel(request)
         let packets = [channel.receivePacket(), channel.receivePacket()]

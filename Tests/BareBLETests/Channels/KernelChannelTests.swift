@@ -15,7 +15,7 @@ struct KernelChannelTests {
     private enum PSM {
         static let echo: UInt16 = 0x80
         static let source: UInt16 = 0x81
-        static let farewell: UInt16 = 0x82
+        static let closing: UInt16 = 0x82
         static let miser: UInt16 = 0x83
         static let silent: UInt16 = 0x84
     }
@@ -111,7 +111,7 @@ struct KernelChannelTests {
 
     @Test func packetsSentBeforeThePeerClosesAreDelivered() async throws {
         let link = try await courier()
-        let channel = try await link.openChannel(psm: PSM.farewell)
+        let channel = try await link.openChannel(psm: PSM.closing)
         try await channel.send([1])
         var words: [[UInt8]] = []
         for try await word in channel.packets { words.append(word) }

@@ -65,7 +65,7 @@ extension ClientCaseRun {
     ) async throws -> Verdict {
         var server = RecordedServer(database, mtu: recorded.clientMtu)
         try server.add(recorded.script)
-        let peer = AnsweringPeer(server)
+        let peer = RespondingPeer(server)
         let device = try await attach(try await peer.connect())
         try await search(device)
         await device.disconnect()

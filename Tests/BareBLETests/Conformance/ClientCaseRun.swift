@@ -5,7 +5,7 @@ import TestSupport
 /// Runs one recorded client operation through the public interface.
 ///
 /// Reads and writes must send exactly what the recorded client sent. Discovery asks in its own order, so there a server
-/// answers that knows the recorded answers, and has what the recorded client found.
+/// answers that knows the recorded responses, and has what the recorded client found.
 struct ClientCaseRun {
     let recorded: GATTVectors.Case
 
@@ -42,9 +42,9 @@ struct ClientCaseRun {
         var steps = try script()
         var note: String?
         // The recorded client stopped where a full packet might continue; that it does not is a response too.
-        let answer = try recorded.script.last?.s2c.map { try bytes($0) } ?? []
-        if recorded.operation == "read", answer.count == recorded.clientMtu, answer.first == 0x0B {
-            let offset = UInt16(clamping: answer.count - 1)
+        let response = try recorded.script.last?.s2c.map { try bytes($0) } ?? []
+        if recorded.operation == "read", response.count == recorded.clientMtu, response.first == 0x0B {
+            let offset = UInt16(clamping: response.count - 1)
             steps.append(.init(.sent([0x0C] + handle.wireBytes + offset.wireBytes)))
             steps.append(.init(.received([0x01, 0x0C] + handle.wireBytes + [0x0B])))
             note = "the packet is full, so one more request asks whether the value goes on"
@@ -166,7 +166,7 @@ struct ClientCaseRun {
         let database = try required(GATTVectors.databases()[recorded.database ?? ""]).serverDatabase()
         var server = RecordedServer(database, mtu: recorded.clientMtu)
         try server.add(recorded.script)
-        let peer = AnsweringPeer(server)
+        let peer = RespondingPeer(server)
         let device = try await attach(try await peer.connect())
         // The characteristic is in a secondary service, which only a full discovery looks for.
         try await device.discover(level: .full)
@@ -209,7 +209,7 @@ struct ClientCaseRun {
 
     /// A call that is refused before anything is sent, or sends something.
     private func checkRefusal(_ call: (Peripheral) async throws(BLEError) -> Void) async throws -> Verdict {
-        let peer = AnsweringPeer(RecordedServer(ServerDatabase(attributes: [])))
+        let peer = RespondingPeer(RecordedServer(ServerDatabase(attributes: [])))
         let device = try await attach(try await peer.connect())
         let outcome = await RecordedOutcome.of { () throws(BLEError) in
             try await call(device)
@@ -225,7 +225,7 @@ struct ClientCaseRun {
     private func checkPreparedParts(_ handle: UInt16, _ length: Int) async throws -> Verdict {
         // What fits no packet is divided; the peer sees no part longer than 18 bytes.
         let value = [UInt8](repeating: 0xA5, count: length)
-        let peer = AnsweringPeer(RecordedServer(Self.writable(handle), mtu: 23))
+        let peer = RespondingPeer(RecordedServer(Self.writable(handle), mtu: 23))
         let device = try await attach(try await peer.connect())
         try await device.writeReliably([(value, .handle(handle))])
         let parts = await peer.received.filter { $0.first == 0x16 }

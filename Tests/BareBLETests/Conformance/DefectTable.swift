@@ -37,7 +37,7 @@ enum DefectTable {
         Row(
             "L8", "Prepare Write without its value; empty lists",
             .fixture("prepared-write-carries-its-part"), .fixture("empty-lists")),
-        Row("L9", "A request of the peer is taken for its answer", .fixture("peer-asks-during-a-read")),
+        Row("L9", "A request of the peer is taken for its response", .fixture("peer-asks-during-a-read")),
     ]
 
     static let client: [Row] = [
@@ -67,7 +67,7 @@ enum DefectTable {
             "C8", "Commands eat the events of the scan",
             .test("BareBLETests/Adapter/AdapterConnectTests", "theScanMakesWayAndContinues")),
         Row(
-            "C9", "The first value behind a subscription is lost", .fixture("value-with-the-consent"),
+            "C9", "The first value after a subscription is lost", .fixture("value-with-the-consent"),
             .test("BareBLETests/Subscriptions/SubscriptionTests", "firstValueComesWithTheConsent")),
         Row("C10", "A characteristic without descriptors", .fixture("no-descriptors")),
         Row("C11", "The last descriptor is not asked about", .fixture("last-descriptor-alone")),

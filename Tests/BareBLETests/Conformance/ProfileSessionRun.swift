@@ -22,7 +22,7 @@ struct ProfileSessionRun {
         let offer = requests.first { $0.first == 0x02 }.map { Int($0[1]) | Int($0[2]) << 8 } ?? 23
         var server = RecordedServer(try serverDatabase(requests), mtu: offer)
         try server.add(lines)
-        let peer = AnsweringPeer(server)
+        let peer = RespondingPeer(server)
         let device = try await ClientCaseRun.central.attach(
             descriptor: try await peer.connect(), name: recorded.name, ConnectOptions(mtu: offer))
         let database = try await device.discover(level: .full)
@@ -81,8 +81,8 @@ struct ProfileSessionRun {
         var value: [UInt8] = []
         while position < lines.count {
             let line = lines[position]
-            if let answer = line.s2c {
-                let pdu = try bytes(answer)
+            if let response = line.s2c {
+                let pdu = try bytes(response)
                 if pdu.first == 0x01 { exchange.outcome = .refused(pdu[4]) }
                 if pdu.first == 0x0B || pdu.first == 0x0D {
                     value += pdu.dropFirst()

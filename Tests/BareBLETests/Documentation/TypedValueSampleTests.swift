@@ -28,7 +28,7 @@ import Testing
     }
 
     /// The virtual belt sends 72 bpm with an interval of 853/1024 s first, and one value a second.
-    @Test func theFirstIntervalOfTheVirtualBelt() async throws {
+    @Test func theVirtualBeltSendsItsIntervals() async throws {
         try await VirtualTime.run { time in
             let central = Central(time: time)
             let device = try await central.attach(descriptor: VirtualPeripheral(.heartRate, time: time).connect())

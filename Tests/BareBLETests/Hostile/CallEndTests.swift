@@ -9,7 +9,7 @@ import Testing
 @Suite("Ends of calls", .timeLimit(.minutes(10)))
 struct CallEndTests {
     @Test("calls, the end of the subscription and the end of the link from inside the loop over values", .row("C01"))
-    func fromInside() async throws {
+    func callsAndEndsWorkInsideTheLoopOverValues() async throws {
         let link = try await HostileLink(HostileLink.database())
         let values = try await link.device.subscribe(to: .handle(3))
         await link.peer.send([0x1B, 3, 0, 1])
@@ -24,7 +24,7 @@ struct CallEndTests {
             case 2:
                 try await values.unsubscribe()
                 await link.device.disconnect()
-            default: Issue.record("a value behind the end")
+            default: Issue.record("a value after the end")
             }
         }
         #expect(seen == [[1], [2]])
@@ -90,14 +90,14 @@ struct CallEndTests {
     @Test("a response that came while this process did not run counts, whatever the time", .row("O21"))
     func processWasStopped() async throws {
         for time in [Duration.seconds(1), .seconds(4), .seconds(16)] {
-            guard try await !answerCounts(after: time) else { return }
+            guard try await !responseCounts(after: time) else { return }
         }
         Issue.record("the thread never stood in time")
     }
 
     /// Whether the thread of a link stood before the response time was over. It stands until then, and until the
     /// response is there, after more packets than one turn takes.
-    private func answerCounts(after responseTime: Duration) async throws -> Bool {
+    private func responseCounts(after responseTime: Duration) async throws -> Bool {
         var configuration = Configuration()
         configuration.responseTime = responseTime
         let link = try await HostileLink(configuration: configuration) { $0.first == 0x0A ? [] : nil }
@@ -105,15 +105,15 @@ struct CallEndTests {
         let asked = ContinuousClock.now
         async let reading = device.read(.handle(3))
         await link.wait(for: 1, of: 0x0A)
-        let isAnswered = Lock(false)
+        let hasResponse = Lock(false)
         async let standing = Central().run {
             let start = ContinuousClock.now
-            Self.block(for: responseTime + .milliseconds(100)) { isAnswered.withLock { $0 } }
+            Self.block(for: responseTime + .milliseconds(100)) { hasResponse.withLock { $0 } }
             return start
         }
         for _ in 0..<200 { await peer.send([0x1B, 9, 0, 1]) }
         await peer.send([0x0B, 7])
-        isAnswered.withLock { $0 = true }
+        hasResponse.withLock { $0 = true }
         guard await standing - asked < responseTime else {
             _ = try? await reading
             try? await link.end()

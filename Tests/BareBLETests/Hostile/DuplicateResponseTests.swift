@@ -36,9 +36,9 @@ import Testing
     }
 
     @Test(.row("T31")) func aFollowerInTheQueueGetsItsOwn() async throws {
-        try await run([[1], [2], [3]]) { pdu, answer in
+        try await run([[1], [2], [3]]) { pdu, response in
             // Read Response, twice, to the first read alone.
-            answer(pdu).flatMap { pdu == [0x0A, 3, 0] ? [(.zero, $0), (.zero, $0)] : [(.zero, $0)] }
+            response(pdu).flatMap { pdu == [0x0A, 3, 0] ? [(.zero, $0), (.zero, $0)] : [(.zero, $0)] }
         } _: { device in
             async let first = device.read(.handle(3))
             async let second = device.read(.handle(5))
@@ -52,8 +52,8 @@ import Testing
     }
 
     @Test(.row("T31")) func consecutiveReadsGetTheirOwnResponses() async throws {
-        try await run([[1], [2], [3]]) { pdu, answer in
-            answer(pdu).flatMap { pdu == [0x0A, 3, 0] ? [(.zero, $0), (.zero, $0)] : [(.zero, $0)] }
+        try await run([[1], [2], [3]]) { pdu, response in
+            response(pdu).flatMap { pdu == [0x0A, 3, 0] ? [(.zero, $0), (.zero, $0)] : [(.zero, $0)] }
         } _: { device in
             for handle in [3, 5, 7] as [UInt16] {
                 let value = try await device.read(.handle(handle))
@@ -68,7 +68,7 @@ import Testing
     func aLongValueIsNotMadeLonger(by delay: Duration, isOnce: Bool) async throws {
         let long = (0..<60).map { UInt8($0) }
         let count = Lock(0)
-        try await run([long]) { pdu, answer in
+        try await run([long]) { pdu, response in
             // A Read Blob Response that is sent once more.
             let isCopied =
                 pdu == [0x0C, 3, 0, 22, 0]
@@ -76,7 +76,7 @@ import Testing
                     count += 1
                     return count == 1 || !isOnce
                 }
-            return answer(pdu).flatMap { isCopied ? [(.zero, $0), (delay, $0)] : [(delay * 2, $0)] }
+            return response(pdu).flatMap { isCopied ? [(.zero, $0), (delay, $0)] : [(delay * 2, $0)] }
         } _: { device in
             do throws(BLEError) {
                 let value = try await device.read(.handle(3))
@@ -90,10 +90,10 @@ import Testing
     }
 
     // A value that repeats itself is what it is, for one request more.
-    @Test(.row("T32")) func aValueThatRepeatsItself() async throws {
+    @Test(.row("T32")) func aValueMayRepeatItself() async throws {
         let zeros = [UInt8](repeating: 0, count: 100)
-        try await run([zeros]) { pdu, answer in
-            answer(pdu).map { (.zero, $0) }
+        try await run([zeros]) { pdu, response in
+            response(pdu).map { (.zero, $0) }
         } _: { device in
             let before = await device.statistics.requestsSent
             let value = try await device.read(.handle(3))
@@ -103,11 +103,11 @@ import Testing
     }
 
     @Test(.row("T33")) func aRefusalIsNotThatOfTheNext() async throws {
-        try await run([[1], [2]]) { pdu, answer in
+        try await run([[1], [2]]) { pdu, response in
             // Error Response: Read Request, handle 3, Read Not Permitted. Once more while the next read is under way.
             let refusal: [UInt8] = [0x01, 0x0A, 3, 0, 0x02]
             return pdu == [0x0A, 3, 0]
-                ? [(.zero, refusal), (.milliseconds(5), refusal)] : answer(pdu).map { (.milliseconds(10), $0) }
+                ? [(.zero, refusal), (.milliseconds(5), refusal)] : response(pdu).map { (.milliseconds(10), $0) }
         } _: { device in
             await #expect(throws: BLEError.self) { _ = try await device.read(.handle(3)) }
             let value = try await device.read(.handle(5))

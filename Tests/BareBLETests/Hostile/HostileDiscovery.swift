@@ -7,17 +7,17 @@ import BareBLETestKit
 struct HostileDiscovery: Sendable, CustomStringConvertible {
     var id: String
     var what: String
-    var answers: [String]
+    var responses: [String]
     var level = DiscoveryLevel.full
     /// "! CODE", or the handles of the values that were found, the ranges of the services and the number of quirks.
     var outcome: String
 
     init(
-        _ id: String, _ what: String, level: DiscoveryLevel = .full, _ answers: [String], is outcome: String
+        _ id: String, _ what: String, level: DiscoveryLevel = .full, _ responses: [String], is outcome: String
     ) {
         self.id = id
         self.what = what
-        self.answers = answers
+        self.responses = responses
         self.level = level
         self.outcome = outcome
     }
@@ -28,10 +28,10 @@ struct HostileDiscovery: Sendable, CustomStringConvertible {
         var server = RecordedServer(ServerDatabase(attributes: [])) { pdu in
             pdu == [0x0A, 0x77, 0x77] ? [[0x0B, 0x01]] : nil
         }
-        try server.answer(inTurn: answers)
+        try server.respond(inTurn: responses)
         let central = Central()
         let bystander = try await Bystander(central)
-        let peer = AnsweringPeer(server)
+        let peer = RespondingPeer(server)
         let device = try await central.attach(
             descriptor: try await peer.connect(), name: "hostile", ConnectOptions(mtu: 23))
         let result = await Self.result(of: device, level)

@@ -3,7 +3,7 @@ import BareBLETestKit
 
 /// A link to a peer that misbehaves, and another link that must not notice.
 struct HostileLink {
-    let peer: AnsweringPeer
+    let peer: RespondingPeer
     let device: Peripheral
     private let bystander: Bystander
 
@@ -15,7 +15,7 @@ struct HostileLink {
         let central = Central(configuration)
         // On the same thread, but within the time limit of the protocol.
         bystander = try await Bystander(Central())
-        peer = AnsweringPeer(RecordedServer(database, mtu: mtu, intercept: intercept))
+        peer = RespondingPeer(RecordedServer(database, mtu: mtu, intercept: intercept))
         device = try await central.attach(
             descriptor: try await peer.connect(), name: "hostile", ConnectOptions(mtu: mtu))
     }

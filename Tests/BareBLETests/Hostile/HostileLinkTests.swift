@@ -53,7 +53,7 @@ struct HostileLinkTests {
     @Test(
         "values faster than anybody takes them", .row("T20", "T17"),
         arguments: [SubscribeOptions.Kind.notifications, .indications])
-    func flood(kind: SubscribeOptions.Kind) async throws {
+    func aFloodOfValuesDelaysNoRead(kind: SubscribeOptions.Kind) async throws {
         let link = try await HostileLink(HostileLink.database())
         let values = try await link.device.subscribe(to: .handle(3), SubscribeOptions(preferred: kind))
         let count = kind == .notifications ? 10_000 : 600
@@ -87,7 +87,7 @@ struct HostileLinkTests {
     }
 
     @Test("one handle in each response, forever", .row("G09"))
-    func endlessDiscovery() async throws {
+    func anEndlessDiscoveryEndsAtTheLimit() async throws {
         let link = try await HostileLink(intercept: Self.oneHandleAtATime)
         let code = await HostileLink.code { () throws(BLEError) in _ = try await link.device.discover(level: .full) }
         #expect(code == .tooLong)
@@ -117,17 +117,17 @@ struct HostileLinkTests {
     }
 
     @Test("65,535 attributes", .row("G10"))
-    func tooManyAttributes() async throws {
+    func tooManyAttributesEndTheDiscovery() async throws {
         let link = try await HostileLink(mtu: 517) { pdu in
             if pdu.first == 0x0A { return [[0x0B, 1]] }
             guard pdu.first == 0x10 else { return nil }
             let first = Int(pdu[1]) | Int(pdu[2]) << 8
-            var answer: [UInt8] = [0x11, 20]
+            var response: [UInt8] = [0x11, 20]
             for handle in first..<min(first + 25, 0x10000) {
                 let bytes = UInt16(handle).wireBytes
-                answer += bytes + bytes + [UInt8](repeating: 0xA5, count: 14) + bytes
+                response += bytes + bytes + [UInt8](repeating: 0xA5, count: 14) + bytes
             }
-            return [answer]
+            return [response]
         }
         let code = await HostileLink.code { () throws(BLEError) in _ = try await link.device.discover() }
         #expect(code == .tooLong)
@@ -136,7 +136,7 @@ struct HostileLinkTests {
     }
 
     @Test("services that include each other, themselves, and what is not there", .row("G11"))
-    func includeCycles() async throws {
+    func includesMayFormACycle() async throws {
         var attributes: [ServerAttribute] = []
         func add(_ handle: UInt16, _ type: BluetoothUUID, _ value: [UInt8], groupEnd: UInt16? = nil) {
             var attribute = ServerAttribute(handle: handle, type: type, value: value)
@@ -160,7 +160,7 @@ struct HostileLinkTests {
     }
 
     @Test("ten configurations, or none", .row("G14"))
-    func configurations() async throws {
+    func ofTenConfigurationsTheFirstCounts() async throws {
         let many = try await HostileLink(HostileLink.database(configurations: 10))
         let values = try await many.device.subscribe(to: .handle(3))
         #expect(await many.peer.received.filter { $0.first == 0x12 } == [[0x12, 4, 0, 1, 0]])

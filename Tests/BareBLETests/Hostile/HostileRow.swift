@@ -18,9 +18,9 @@ struct HostileRow: Sendable, CustomStringConvertible {
 }
 
 extension HostileRow {
-    /// A peer that responds to one read with `answer`, and correctly to the next one.
+    /// A peer that responds to one read with `response`, and correctly to the next one.
     static func read(
-        _ id: String, _ what: String, answeredBy answer: String, is outcome: String, offer: Int = 23
+        _ id: String, _ what: String, respondingWith response: String, is outcome: String, offer: Int = 23
     ) -> HostileRow {
         HostileRow(
             id, what,
@@ -29,14 +29,14 @@ extension HostileRow {
             call: read 0x0003 -> 01
 
             < 0a 0300
-            > \(answer)
+            > \(response)
             < 0a 0300
             > 0b 01
             """)
     }
 
     /// A peer that sends `packets` before its response to a read; then `name` counts `count`.
-    static func beforeAnAnswer(
+    static func beforeAResponse(
         _ id: String, _ what: String, _ packets: [String], counts name: String, _ count: Int
     ) -> HostileRow {
         HostileRow(
@@ -51,8 +51,8 @@ extension HostileRow {
             """)
     }
 
-    /// A peer that responds to the MTU request with `answer`; a read works after it.
-    static func mtu(_ what: String, _ answer: String, is mtu: Int) -> HostileRow {
+    /// A peer that responds to the MTU request with `response`; a read works after it.
+    static func mtu(_ what: String, _ response: String, is mtu: Int) -> HostileRow {
         HostileRow(
             "T22", what,
             """
@@ -61,7 +61,7 @@ extension HostileRow {
             call: read 0x0003 -> 01
 
             < 02 0502
-            > \(answer)
+            > \(response)
             < 0a 0300
             > 0b 01
             """)

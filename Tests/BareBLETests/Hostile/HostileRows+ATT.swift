@@ -6,9 +6,9 @@ extension HostileRow {
     /// A response that belongs to nothing is dropped and counted, because devices in the field send such; three of them
     /// within one request end the link, and the first one where the application wants it strict.
     static let attributeProtocol: [HostileRow] =
-        strayAnswers + errorResponses + values + peerRequests + sizes + variableLists
+        strayResponses + errorResponses + values + peerRequests + sizes + variableLists
         + [
-            .read("T11", "an opcode alone, where a value may be empty", answeredBy: "0b", is: "nothing"),
+            .read("T11", "an opcode alone, where a value may be empty", respondingWith: "0b", is: "nothing"),
             HostileRow(
                 "T11", "an opcode alone, where a list must have an entry",
                 """
@@ -43,9 +43,9 @@ extension HostileRow {
             """)
     }
 
-    private static let strayAnswers: [HostileRow] = [
+    private static let strayResponses: [HostileRow] = [
         HostileRow(
-            "T01", "an answer that nobody asked for",
+            "T01", "a response that nobody asked for",
             """
             offer: 517
             call: wait unexplainedResponses -> 1
@@ -58,7 +58,7 @@ extension HostileRow {
             > 0b 01
             """),
         HostileRow(
-            "T01", "an answer that nobody asked for, and a strict application",
+            "T01", "a response that nobody asked for, and a strict application",
             """
             offer: 517
             strict: yes
@@ -69,9 +69,9 @@ extension HostileRow {
             > 03 0502
             > 0b 01
             """),
-        .beforeAnAnswer("T02", "an answer to something else", ["> 13"], counts: "unexplainedResponses", 1),
+        .beforeAResponse("T02", "a response to something else", ["> 13"], counts: "unexplainedResponses", 1),
         HostileRow(
-            "T02", "three answers to something else",
+            "T02", "three responses to something else",
             """
             call: read 0x0003 -> ! disconnected
             call: end -> the peer violated the protocol: the device sent responses without a request
@@ -82,7 +82,7 @@ extension HostileRow {
             > 0f
             """),
         HostileRow(
-            "T02", "an answer to something else, and a strict application",
+            "T02", "a response to something else, and a strict application",
             """
             strict: yes
             call: read 0x0003 -> ! disconnected
@@ -95,20 +95,21 @@ extension HostileRow {
 
     private static let errorResponses: [HostileRow] =
         [
-            .read("T03", "an error of two bytes", answeredBy: "01 0a", is: "! malformedReply"),
-            .read("T03", "an error of six bytes", answeredBy: "01 0a03000500", is: "! malformedReply"),
-            .read("T04", "an error that names another handle", answeredBy: "01 0a990001", is: "! refusedByPeer 0x01"),
-            .beforeAnAnswer(
+            .read("T03", "an error of two bytes", respondingWith: "01 0a", is: "! malformedReply"),
+            .read("T03", "an error of six bytes", respondingWith: "01 0a03000500", is: "! malformedReply"),
+            .read(
+                "T04", "an error that names another handle", respondingWith: "01 0a990001", is: "! refusedByPeer 0x01"),
+            .beforeAResponse(
                 "T04", "an error that names another request", ["> 01 12030001"], counts: "unexplainedResponses", 1),
         ]
         + ([0x00, 0x14, 0x7F, 0x80, 0x9F, 0xA0, 0xDF, 0xE0, 0xFC, 0xFF] as [UInt8]).map { code in
             let text = Hex.encode([code])
-            return .read("T05", "the code \(text)", answeredBy: "01 0a0300\(text)", is: "! refusedByPeer 0x\(text)")
+            return .read("T05", "the code \(text)", respondingWith: "01 0a0300\(text)", is: "! refusedByPeer 0x\(text)")
         }
 
     private static let values: [HostileRow] =
         [
-            .beforeAnAnswer(
+            .beforeAResponse(
                 "T14", "a value longer than the MTU carries", ["> 1b 0300" + String(repeating: "00", count: 21)],
                 counts: "oversizedValues", 1),
             HostileRow(
@@ -124,7 +125,7 @@ extension HostileRow {
                 > 1b 0300\(String(repeating: "00", count: 513))
                 > 0b 01
                 """),
-            .beforeAnAnswer(
+            .beforeAResponse(
                 "T15", "values without a whole handle", ["> 1b", "> 1b 03", "> 1d", "< 1e", "> 1d 03", "< 1e"],
                 counts: "truncatedValues", 4),
             HostileRow(
@@ -136,46 +137,46 @@ extension HostileRow {
                 < 0a 0300
                 \(String(repeating: "> 1b 01\n", count: 16))
                 """),
-            .beforeAnAnswer("T16", "a value of handle 0", ["> 1b 000001"], counts: "valuesWithoutHandle", 1),
-            .beforeAnAnswer("T16", "a value that nobody wants", ["> 1b 999901"], counts: "notifications", 1),
-            .beforeAnAnswer(
+            .beforeAResponse("T16", "a value of handle 0", ["> 1b 000001"], counts: "valuesWithoutHandle", 1),
+            .beforeAResponse("T16", "a value that nobody wants", ["> 1b 999901"], counts: "notifications", 1),
+            .beforeAResponse(
                 "T18", "an indication that nobody wants", ["> 1d 999901", "< 1e"], counts: "confirmations", 1),
-            .beforeAnAnswer(
+            .beforeAResponse(
                 "T19", "two indications in a row", ["> 1d 030001", "> 1d 030002", "< 1e", "< 1e"],
                 counts: "confirmations", 2),
         ]
         + ["23 0300ff00aa", "23 03000100aa05", "23 0300", "23"].map {
-            .beforeAnAnswer("T21", "a list of values that does not add up", ["> \($0)"], counts: "malformedLists", 1)
+            .beforeAResponse("T21", "a list of values that does not add up", ["> \($0)"], counts: "malformedLists", 1)
         }
 
     private static let peerRequests: [HostileRow] =
         [
-            .beforeAnAnswer(
+            .beforeAResponse(
                 "T12", "an unknown request", ["> 2a 0102", "< 01 2a000006"], counts: "peerRequestsRefused", 1),
-            .beforeAnAnswer("T12", "an unknown command", ["> 6a 0102"], counts: "peerCommandsIgnored", 1),
-            .beforeAnAnswer(
+            .beforeAResponse("T12", "an unknown command", ["> 6a 0102"], counts: "peerCommandsIgnored", 1),
+            .beforeAResponse(
                 "T24", "a question about the MTU that is none", ["> 02 17", "< 01 02000004"],
                 counts: "peerRequestsRefused", 1),
-            .beforeAnAnswer("T29", "a write command", ["> 52 030001"], counts: "peerCommandsIgnored", 1),
-            .beforeAnAnswer(
+            .beforeAResponse("T29", "a write command", ["> 52 030001"], counts: "peerCommandsIgnored", 1),
+            .beforeAResponse(
                 "T29", "a signed write", ["> d2 030001" + String(repeating: "00", count: 12)],
                 counts: "peerCommandsIgnored", 1),
-            .beforeAnAnswer("T29", "a confirmation", ["> 1e"], counts: "strayConfirmations", 1),
+            .beforeAResponse("T29", "a confirmation", ["> 1e"], counts: "strayConfirmations", 1),
         ]
         + ["04 0100ffff", "06 0100ffff00280018", "08 0100ffff0328", "0a 0300", "0c 03000000", "10 0100ffff0028"].map {
-            .beforeAnAnswer(
+            .beforeAResponse(
                 "T24", "a request of its own", ["> \($0)", "< 01 \($0.prefix(2))000006"],
                 counts: "peerRequestsRefused", 1)
         }
         + ["12 030001", "16 0300000001", "18 01"].map {
-            .beforeAnAnswer(
+            .beforeAResponse(
                 "T29", "a write of its own", ["> \($0)", "< 01 \($0.prefix(2))000006"],
                 counts: "peerRequestsRefused", 1)
         }
 
     private static let sizes: [HostileRow] = [
         HostileRow(
-            "T13", "an answer longer than the MTU",
+            "T13", "a response longer than the MTU",
             """
             call: read 0x0003 -> ! disconnected
             call: end -> the peer violated the protocol: the device sent a response longer than the MTU

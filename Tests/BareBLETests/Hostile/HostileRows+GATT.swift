@@ -7,7 +7,7 @@ extension HostileRow {
     private static let longReads: [HostileRow] =
         [("07", "Invalid Offset"), ("0b", "Attribute Not Long")].map { code, name in
             HostileRow(
-                "G16", "\(name) behind the first part",
+                "G16", "\(name) after the first part",
                 """
                 call: read 0x0003 -> \(values22)
                 call: read 0x0003 -> 01
@@ -22,7 +22,7 @@ extension HostileRow {
         }
         + [
             HostileRow(
-                "G16", "another error behind the first part",
+                "G16", "another error after the first part",
                 """
                 call: read 0x0003 -> ! refusedByPeer 0x0e
                 call: read 0x0003 -> 01
@@ -36,7 +36,7 @@ extension HostileRow {
                 """)
         ]
 
-    /// A long write of 22 bytes whose first part gets a response by `answer`, or the first and second by both.
+    /// A long write of 22 bytes whose first part gets a response by `response`, or the first and second by both.
     private static func write(
         _ id: String, _ what: String, is outcome: String, _ exchange: String
     ) -> HostileRow {
@@ -60,8 +60,8 @@ extension HostileRow {
             ("other bytes", "17 03000000ff\(values22.prefix(36).dropFirst(2))"),
             ("fewer bytes", "17 03000000\(values22.prefix(34))"),
             ("nothing", "17"),
-        ].map { what, answer in
-            write("G17", "an echo with \(what)", is: "! malformedReply", "> \(answer)\n< 18 00\n> 19")
+        ].map { what, response in
+            write("G17", "an echo with \(what)", is: "! malformedReply", "> \(response)\n< 18 00\n> 19")
         }
         + [
             write(

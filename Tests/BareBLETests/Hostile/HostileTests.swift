@@ -11,13 +11,13 @@ struct HostileTests {
         .row(
             "T01", "T02", "T03", "T04", "T05", "T11", "T12", "T13", "T14", "T15", "T16", "T18", "T19", "T21", "T22",
             "T23", "T24", "T28", "T29"), arguments: HostileRow.attributeProtocol)
-    func attributeProtocol(_ row: HostileRow) async throws {
+    func hostilePacketsEndAsTheCatalogueSays(_ row: HostileRow) async throws {
         expectCited(HostileRow.attributeProtocol.map(\.id))
         try await DialogueCalls(row.dialogue).play()
     }
 
     @Test("Reads and writes", .row("G16", "G17", "G18"), arguments: HostileRow.procedures)
-    func procedures(_ row: HostileRow) async throws {
+    func readsAndWritesEndAsTheCatalogueSays(_ row: HostileRow) async throws {
         expectCited(HostileRow.procedures.map(\.id))
         try await DialogueCalls(row.dialogue).play()
     }
@@ -25,7 +25,7 @@ struct HostileTests {
     @Test(
         "Discovery", .row("G01", "G02", "G03", "G04", "G05", "G06", "G07", "G08", "G12", "G13"),
         arguments: HostileDiscovery.all)
-    func discovery(_ row: HostileDiscovery) async throws {
+    func discoveriesEndAsTheCatalogueSays(_ row: HostileDiscovery) async throws {
         expectCited(HostileDiscovery.all.map(\.id))
         try await row.play()
     }

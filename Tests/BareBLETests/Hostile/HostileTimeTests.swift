@@ -9,7 +9,7 @@ import Testing
 @Suite("Hostile peers and machines, over time", .timeLimit(.minutes(10)))
 struct HostileTimeTests {
     @Test("a response every 29.9 s, and a discovery that has a minute for all of them", .row("G09"))
-    func slowResponses() async throws {
+    func slowResponsesEndADiscoveryInTime() async throws {
         try await VirtualTime.run { time in
             let peripheral = VirtualPeripheral(.heartRate, latency: .milliseconds(29_900), time: time)
             let device = try await Central(time: time).attach(

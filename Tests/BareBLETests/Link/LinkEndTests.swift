@@ -106,7 +106,7 @@ import Testing
         #expect(foreign == .other(.localHostTerminated, errorNumber: 103))
     }
 
-    @Test func connectToASocketThatIsNotThere() async throws {
+    @Test func aConnectToAMissingSocketFails() async throws {
         let failure = await #expect(throws: BLEError.self) {
             _ = try await central.connect(toSocket: "/nonexistent/att.sock")
         }

@@ -87,7 +87,7 @@ import Testing
         #expect(values == Array(repeating: [87], count: 50))
     }
 
-    @Test func severalPeersAtOnce() async throws {
+    @Test func severalPeersAreReadAtOnce() async throws {
         let first = try await central.attach(to: VirtualPeripheral(.heartRate))
         let second = try await central.attach(to: VirtualPeripheral(.battery))
         async let one = first.read(0x2A19)

@@ -187,8 +187,8 @@ import Testing
 
     /// reliability.md's row for this response: too few values, and lengths that lie, in a packet with room.
     @Test(arguments: ["21 0200 aabb", "21 0200 aabb 0500 01", "21 0200 aabb 01", "21"])
-    func aResponseThatDoesNotAddUpIsMalformed(answer: String) async throws {
-        let (device, peer) = try await attach("< 20 0300 0500\n> \(answer)")
+    func aResponseThatDoesNotAddUpIsMalformed(response: String) async throws {
+        let (device, peer) = try await attach("< 20 0300 0500\n> \(response)")
         await #expect(throws: error(.malformedReply)) {
             _ = try await device.readAll([3, 5])
         }

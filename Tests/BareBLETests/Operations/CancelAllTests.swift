@@ -102,7 +102,7 @@ import Testing
     @Test func whatWasCalledBeforeEndsFirst() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
-        let call = await peripheral.leaveUnanswered { try await device.read(.handle(3)) }
+        let call = await peripheral.leaveWithoutResponse { try await device.read(.handle(3)) }
         let end = Task { await device.disconnect(.afterPendingOperations) }
         while await device.waitingCallCount < 1, !Task.isCancelled { await Task.yield() }
         #expect(await code { _ = try await device.read(.handle(3)) } == .disconnecting)
@@ -132,7 +132,7 @@ import Testing
     @Test(.row("C02")) func twoMayWaitForTheEnd() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
-        let call = await peripheral.leaveUnanswered { try await device.read(.handle(3)) }
+        let call = await peripheral.leaveWithoutResponse { try await device.read(.handle(3)) }
         let first = Task { await device.disconnect(.afterPendingOperations) }
         while await device.waitingCallCount < 1, !Task.isCancelled { await Task.yield() }
         let waitingCount = await device.outstanding
@@ -172,7 +172,7 @@ import Testing
     @Test func aCancelledWaitEndsTheLinkAtOnce() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
-        let call = await peripheral.leaveUnanswered { await code { _ = try await device.read(.handle(3)) } }
+        let call = await peripheral.leaveWithoutResponse { await code { _ = try await device.read(.handle(3)) } }
         let end = Task { await device.disconnect(.afterPendingOperations) }
         while await device.waitingCallCount < 1, !Task.isCancelled { await Task.yield() }
         end.cancel()

@@ -26,7 +26,7 @@ import Testing
     }
 
     /// The hint is another one where the link has not been used yet: it is given up.
-    @Test func aPeerThatIsSilentFromTheStart() async throws {
+    @Test func aPeerThatIsSilentFromTheStartMayHaveNoServer() async throws {
         let (near, far) = try LinkSocket.pair()
         let peer = LinkSocket(adopting: far)
         let options = ConnectOptions(timeout: .milliseconds(20))
@@ -37,7 +37,7 @@ import Testing
     }
 
     /// Undefined opcodes with the command flag, which get no response (Core Vol 3 Part F, 3.3).
-    @Test func aPeerThatSendsOtherPacketsInPlaceOfAResponse() async throws {
+    @Test func packetsInPlaceOfAResponseAreCountedInTheHint() async throws {
         try await VirtualTime.run { time in
             let peripheral = VirtualPeripheral(.battery, time: time)
             let device = try await Central(time: time).attach(descriptor: peripheral.connect())
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func aPeerThatSendsOtherPacketsFromTheStart() async throws {
+    @Test func packetsInPlaceOfTheFirstResponseAreCountedInTheHint() async throws {
         try await VirtualTime.run { time in
             let (near, far) = try LinkSocket.pair()
             var peer = LinkSocket(adopting: far)
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func aPeerThatIsNotHeardAndAnAdapterThatIsSilent() async throws {
+    @Test func theOriginIsThePeerThatIsNotHeardOrTheSilentAdapter() async throws {
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)
             let peer = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0007), type: .random)
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    @Test func whatAnArgumentOrThePeerHasTooMuchOf() async throws {
+    @Test func aRefusalOfThePeerHasItAsItsOriginAndAnArgumentHasNone() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await Central().attach(to: peripheral)
         let argument = await failure {

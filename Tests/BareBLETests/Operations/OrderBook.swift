@@ -11,7 +11,7 @@ final class OrderBook: Sendable {
         case began(call: Int, task: Int, access: Int?)
         /// The call's one packet is given to the link.
         case sent(call: Int)
-        case answered(call: Int, with: [UInt8])
+        case responded(call: Int, with: [UInt8])
         case failed(call: Int, BLEError.Code)
         case accessBegan(Int)
         case accessEnded(Int)
@@ -73,16 +73,16 @@ final class OrderBook: Sendable {
                     continue
                 }
                 if !sent.insert(call).inserted { complaints.append("\(call) was sent twice") }
-                if over.contains(call) { complaints.append("\(call) was sent behind its end") }
+                if over.contains(call) { complaints.append("\(call) was sent after its end") }
                 if given.contains(call) { complaints.append("\(call) was sent after all was cancelled") }
-                if let last = lastSent[task], last > call { complaints.append("\(call) was sent behind \(last)") }
+                if let last = lastSent[task], last > call { complaints.append("\(call) was sent after \(last)") }
                 lastSent[task] = call
                 if let holder = held.last, access != holder {
                     complaints.append("\(call) passed exclusive access \(holder)")
                 }
-            case .answered(let call, let value):
+            case .responded(let call, let value):
                 if !over.insert(call).inserted { complaints.append("\(call) ended twice") }
-                if !sent.contains(call) { complaints.append("\(call) was answered and never sent") }
+                if !sent.contains(call) { complaints.append("\(call) has a response and was never sent") }
                 if !value.isEmpty, value != Self.value(call) { complaints.append("\(call) got \(value)") }
                 pendingAtLoss?.remove(call)
             case .failed(let call, let code):
@@ -117,11 +117,11 @@ final class OrderBook: Sendable {
     }
 
     /// The number of calls that succeeded and failed: a run without any proves nothing.
-    func counts() -> (answered: Int, failed: Int, accesses: Int) {
+    func counts() -> (responded: Int, failed: Int, accesses: Int) {
         events.withLock { events in
             events.reduce(into: (0, 0, 0)) { counts, event in
                 switch event {
-                case .answered: counts.0 += 1
+                case .responded: counts.0 += 1
                 case .failed: counts.1 += 1
                 case .accessBegan: counts.2 += 1
                 default: break

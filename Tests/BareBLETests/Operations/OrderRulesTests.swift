@@ -57,13 +57,13 @@ import Testing
             book.note(.began(call: number, task: task, access: access))
             do throws(BLEError) {
                 switch kind {
-                case 0: book.note(.answered(call: number, with: try await device.read(reference, timeout: timeLimit)))
+                case 0: book.note(.responded(call: number, with: try await device.read(reference, timeout: timeLimit)))
                 case 1:
                     try await device.write(value, to: reference, timeout: timeLimit)
-                    book.note(.answered(call: number, with: []))
+                    book.note(.responded(call: number, with: []))
                 default:
                     try await device.write(value, to: reference, .withoutResponse, timeout: timeLimit)
-                    book.note(.answered(call: number, with: []))
+                    book.note(.responded(call: number, with: []))
                 }
             } catch {
                 book.note(.failed(call: number, error.code))
@@ -99,7 +99,7 @@ import Testing
             do throws(BLEError) {
                 for try await value in values {
                     let number = Int(value.bytes[0]) | Int(value.bytes[1]) << 8
-                    if number != last + 1 + value.droppedBefore { complaints.append("value \(number) behind \(last)") }
+                    if number != last + 1 + value.droppedBefore { complaints.append("value \(number) after \(last)") }
                     last = number
                 }
             } catch {
@@ -176,6 +176,6 @@ import Testing
         let found = complaints + book.complaints()
         #expect(found == [], "seed \(seed)")
         let counts = book.counts()
-        #expect(counts.answered + counts.failed >= 30, "seed \(seed): \(counts)")
+        #expect(counts.responded + counts.failed >= 30, "seed \(seed): \(counts)")
     }
 }

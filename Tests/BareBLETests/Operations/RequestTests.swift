@@ -58,10 +58,10 @@ import Testing
 
     @Test func theFirstValueThatMatchesIsTheResponse() async throws {
         try await run { bench in
-            async let answer = bench.device.request(
+            async let response = bench.device.request(
                 [0x02], to: Self.control, replyOn: Self.reply, matching: { $0.first == 0x10 }, timeout: .seconds(9))
             try await bench.send([[0x11, 1], [0x10, 2], [0x10, 3]])
-            #expect(try await answer == [0x10, 2])
+            #expect(try await response == [0x10, 2])
             #expect(try await bench.peripheral.value(0xFFF1) == [0x02])
             // The subscription was made for it, and has been taken back.
             await bench.time.settle()
@@ -130,9 +130,9 @@ import Testing
         try await run { bench in
             let values = try await bench.device.subscribe(to: Self.reply, SubscribeOptions(sharing: .exclusive))
             let before = await bench.peripheral.requestCount
-            async let answer = bench.device.request([1], to: Self.control, replyOn: Self.reply)
+            async let response = bench.device.request([1], to: Self.control, replyOn: Self.reply)
             try await bench.send([[5]])
-            #expect(try await answer == [5])
+            #expect(try await response == [5])
             #expect(await bench.peripheral.requestCount == before + 1)
             #expect(await bench.peripheral.isSubscribed(to: 0xFFF2))
             var iterator = values.makeAsyncIterator()
@@ -142,10 +142,10 @@ import Testing
 
     @Test func theResponseMayComeFromTheSameCharacteristic() async throws {
         try await run { bench in
-            async let answer = bench.device.request([1], to: 0xFFF3)
+            async let response = bench.device.request([1], to: 0xFFF3)
             try await bench.time.clock.sleep(for: .seconds(1))
             try await bench.peripheral.notify(0xFFF3, [2])
-            #expect(try await answer == [2])
+            #expect(try await response == [2])
             let refused = await Self.failure { _ = try await bench.device.request([0xBA, 0xD0], to: 0xFFF3) }
             #expect(refused?.attError == ATTErrorCode(rawValue: 0x80))
             await bench.time.settle()
@@ -173,10 +173,10 @@ import Testing
 
     @Test func theValuesAreOneValue() async throws {
         try await run { bench in
-            async let answer = bench.device.request(
+            async let response = bench.device.request(
                 [1], to: Self.control, assembling: Self.reply, .length(5), idleTimeout: .seconds(3))
             try await bench.send([[1, 2], [], [3, 4], [5]])
-            #expect(try await answer == [1, 2, 3, 4, 5])
+            #expect(try await response == [1, 2, 3, 4, 5])
             async let line = bench.device.request(
                 [1], to: Self.control, assembling: Self.reply, .until { $0.last == 0x0A }, idleTimeout: .seconds(2))
             try await bench.send([[0x41], [0x42, 0x0A]])
@@ -273,9 +273,9 @@ import Testing
         try await run { bench in
             let control = CharacteristicKey<UInt8>(0xFFF1)
             let reply = CharacteristicKey<UInt16>(0xFFF2)
-            async let answer = bench.device.request(1, to: control, replyOn: reply, matching: { $0 > 0x0100 })
+            async let response = bench.device.request(1, to: control, replyOn: reply, matching: { $0 > 0x0100 })
             try await bench.send([[0xFF, 0x00], [0x34, 0x12]])
-            #expect(try await answer == 0x1234)
+            #expect(try await response == 0x1234)
             async let whole = bench.device.request(
                 1, to: control, assembling: reply, .length(4), as: UInt32.self, idleTimeout: .seconds(2))
             try await bench.send([[1, 0], [2, 0]])

@@ -92,7 +92,7 @@ import Testing
 
     // MARK: Many in one
 
-    @Test func severalCharacteristicsInOneSequence() async throws {
+    @Test func oneSequenceHasSeveralCharacteristics() async throws {
         let (device, peripheral) = try await attach()
         let values = try await device.subscribe(to: [0xFFF2, 0xFFF1], SubscribeOptions(capacity: 2))
         #expect(values.handles.count == 2)

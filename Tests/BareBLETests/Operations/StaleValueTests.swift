@@ -56,35 +56,36 @@ import Testing
     }
 
     // The value follows the response to the subscription when the request is written.
-    @Test(.row("T30"), arguments: [Peripheral.WriteKind.withResponse, .withoutResponse]) func aValueAfterTheConsent(
+    @Test(.row("T30"), arguments: [Peripheral.WriteKind.withResponse, .withoutResponse])
+    func aValueAfterTheConsentIsNotTaken(
         _ kind: Peripheral.WriteKind
     )
         async throws
     {
         try await run(isTalkative: true) { bench in
-            async let answer = bench.device.request([7], to: Self.control, kind, replyOn: Self.reply)
+            async let response = bench.device.request([7], to: Self.control, kind, replyOn: Self.reply)
             try await bench.send([[0]])
-            #expect(try await answer == [0])
+            #expect(try await response == [0])
         }
     }
 
     // The same for what comes in several pieces.
-    @Test(.row("T30")) func aPieceAfterTheConsent() async throws {
+    @Test(.row("T30")) func aPieceAfterTheConsentIsNotTaken() async throws {
         try await run(isTalkative: true) { bench in
-            async let answer = bench.device.request([7], to: Self.control, assembling: Self.reply, .length(4))
+            async let response = bench.device.request([7], to: Self.control, assembling: Self.reply, .length(4))
             try await bench.send([[1, 2], [3, 4]])
-            #expect(try await answer == [1, 2, 3, 4])
+            #expect(try await response == [1, 2, 3, 4])
         }
     }
 
     // There is a subscription already, and the value was sent right before the call.
-    @Test(.row("T30")) func aValueInASubscriptionThatIsThere() async throws {
+    @Test(.row("T30")) func aValueInASubscriptionThatIsThereIsNotTaken() async throws {
         try await run(isTalkative: false) { bench in
             let held = try await bench.device.subscribe(to: Self.reply)
             try await bench.peripheral.notify(0xFFF2, [0x55])
-            async let answer = bench.device.request([7], to: Self.control, replyOn: Self.reply)
+            async let response = bench.device.request([7], to: Self.control, replyOn: Self.reply)
             try await bench.send([[0]])
-            #expect(try await answer == [0])
+            #expect(try await response == [0])
             // The listener has both.
             var iterator = held.makeAsyncIterator()
             #expect(try await iterator.next()?.bytes == [0x55])
@@ -93,56 +94,56 @@ import Testing
     }
 
     // The call is made, and its request waits for the response to another one.
-    @Test(.row("T30")) func aValueWhileTheRequestWaitsForItsTurn() async throws {
+    @Test(.row("T30")) func aValueWhileTheRequestWaitsForItsTurnIsNotTaken() async throws {
         try await run(isTalkative: false) { bench in
             let held = try await bench.device.subscribe(to: Self.reply)
-            await bench.peripheral.behave { pdu, answer in
-                answer(pdu).map { (pdu.first == 0x0A ? .seconds(2) : .zero, $0) }
+            await bench.peripheral.behave { pdu, response in
+                response(pdu).map { (pdu.first == 0x0A ? .seconds(2) : .zero, $0) }
             }
             async let value = bench.device.read(Self.slow)
             while await bench.device.statistics.requestsSent == 0, !Task.isCancelled { await Task.yield() }
-            async let answer = bench.device.request([7], to: Self.control, replyOn: Self.reply)
+            async let response = bench.device.request([7], to: Self.control, replyOn: Self.reply)
             try await bench.send([[0x55]])
             #expect(try await value == [3])
             try await bench.send([[0]])
-            #expect(try await answer == [0])
+            #expect(try await response == [0])
             withExtendedLifetime(held) {}
         }
     }
 
     // A value longer than a packet is written in pieces, and nothing is the response before the last of them.
-    @Test(.row("T30")) func aValueBetweenThePiecesOfTheRequest() async throws {
+    @Test(.row("T30")) func aValueBetweenThePiecesOfTheRequestIsNotTaken() async throws {
         try await run(isTalkative: false) { bench in
             let held = try await bench.device.subscribe(to: Self.reply)
-            await bench.peripheral.behave { pdu, answer in
-                answer(pdu).map { (pdu.first == 0x16 ? .seconds(2) : .zero, $0) }
+            await bench.peripheral.behave { pdu, response in
+                response(pdu).map { (pdu.first == 0x16 ? .seconds(2) : .zero, $0) }
             }
             let long = [UInt8](repeating: 7, count: 40)
-            async let answer = bench.device.request(long, to: Self.control, replyOn: Self.reply)
+            async let response = bench.device.request(long, to: Self.control, replyOn: Self.reply)
             try await bench.send([[0x55]])
             while try await bench.peripheral.value(0xFFF1) != long {
                 try await bench.time.clock.sleep(for: .seconds(1))
             }
             try await bench.send([[0]])
-            #expect(try await answer == [0])
+            #expect(try await response == [0])
             withExtendedLifetime(held) {}
         }
     }
 
     // In real time, over a socketpair; the value has been sent when the call is made.
-    @Test(.row("T30")) func inRealTime() async throws {
+    @Test(.row("T30")) func aValueBeforeTheCallIsNotTakenInRealTime() async throws {
         let peripheral = VirtualPeripheral(Self.module(isTalkative: false))
-        await peripheral.behave { pdu, answer in
+        await peripheral.behave { pdu, response in
             // Write Request to 3; a little later a notification of 5.
-            answer(pdu).map { (.zero, $0) }
+            response(pdu).map { (.zero, $0) }
                 + (pdu.starts(with: [0x12, 3, 0]) ? [(.milliseconds(5), [0x1B, 5, 0, 0])] : [])
         }
         let device = try await Central().attach(descriptor: peripheral.connect())
         let held = try await device.subscribe(to: Self.reply)
         for _ in 0..<30 {
             try await peripheral.notify(0xFFF2, [0x55])
-            let answer = try await device.request([7], to: Self.control, replyOn: Self.reply)
-            #expect(answer == [0])
+            let response = try await device.request([7], to: Self.control, replyOn: Self.reply)
+            #expect(response == [0])
         }
         withExtendedLifetime(held) {}
         await device.disconnect()

@@ -104,7 +104,7 @@ import Testing
             let disk = HangingDisk()
             let start = time.task {
                 try await central.stored(Self.path) {
-                    disk.answer()
+                    disk.respond()
                     return 1
                 }
             }
@@ -170,7 +170,7 @@ import Testing
             let keeper = StateKeeper(
                 holding: RestorationState(), in: Self.path, on: time.loop, logger: Configuration().logger
             ) { _ in
-                disk.answer()
+                disk.respond()
                 return .success(())
             }
             let patient = time.task {
@@ -247,7 +247,7 @@ import Testing
             let keeper = StateKeeper(
                 holding: RestorationState(), in: Self.path, on: time.loop, logger: Configuration().logger
             ) { _ in
-                disk.answer()
+                disk.respond()
                 return .success(())
             } letGo: {
                 isFree.withLock { $0 = true }

@@ -365,7 +365,7 @@ private struct Bench: ~Copyable {
     mutating func run(besides codes: Set<UInt8> = []) {
         take()
         while let index = unanswered.firstIndex(where: { !codes.contains($0[0]) }) {
-            answer(unanswered.remove(at: index))
+            respond(to: unanswered.remove(at: index))
             take()
         }
     }
@@ -373,7 +373,7 @@ private struct Bench: ~Copyable {
     /// Responds to the next command.
     mutating func respond() {
         take()
-        if !unanswered.isEmpty { answer(unanswered.removeFirst()) }
+        if !unanswered.isEmpty { respond(to: unanswered.removeFirst()) }
     }
 
     /// Rejects the next command.
@@ -384,7 +384,7 @@ private struct Bench: ~Copyable {
         read()
     }
 
-    private mutating func answer(_ packet: [UInt8]) {
+    private mutating func respond(to packet: [UInt8]) {
         var returned: [UInt8] = []
         let bit: UInt32? = [0x05: 1 << 0, 0x09: 1 << 4, 0x0D: 1 << 9, 0x2D: 1 << 11][packet[0]]
         if let bit {

@@ -23,7 +23,7 @@ import Testing
         let bench = try SessionBench()
         let session = try await bench.session()
         let device = try await session.ready()
-        let read = await bench.peripheral.leaveUnanswered { try await device.read(.handle(3)) }
+        let read = await bench.peripheral.leaveWithoutResponse { try await device.read(.handle(3)) }
         let end = testTask { await session.disconnect(.afterPendingOperations) }
         await waitForRefusal(by: session)
         #expect(await device.isConnected)
@@ -39,7 +39,7 @@ import Testing
         let bench = try SessionBench()
         let session = try await bench.session()
         let device = try await session.ready()
-        let read = await bench.peripheral.leaveUnanswered { try await device.read(.handle(3)) }
+        let read = await bench.peripheral.leaveWithoutResponse { try await device.read(.handle(3)) }
         let first = testTask { await session.disconnect(.afterPendingOperations) }
         await waitForRefusal(by: session)
         await session.disconnect()
@@ -52,7 +52,7 @@ import Testing
         let bench = try SessionBench()
         let session = try await bench.session()
         let device = try await session.ready()
-        let read = await bench.peripheral.leaveUnanswered { try await device.read(.handle(3)) }
+        let read = await bench.peripheral.leaveWithoutResponse { try await device.read(.handle(3)) }
         let end = testTask { await session.disconnect(.afterPendingOperations) }
         await waitForRefusal(by: session)
         end.cancel()

@@ -100,7 +100,7 @@ import Testing
         let bench = try SessionBench()
         let session = try await bench.session()
         let device = try await session.ready()
-        let read = await bench.peripheral.leaveUnanswered { try await device.read(.handle(3)) }
+        let read = await bench.peripheral.leaveWithoutResponse { try await device.read(.handle(3)) }
         #expect(await !device.isDisconnecting)
         #expect(!session.isDisconnecting)
         let end = testTask { await session.disconnect(.afterPendingOperations) }

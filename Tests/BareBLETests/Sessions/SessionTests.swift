@@ -32,8 +32,8 @@ import Testing
         #expect(try await early.next() == .ended)
         #expect(try await early.next() == nil)
         #expect(try await late.words(upTo: "") == ["ended"])
-        var behind = session.events.makeAsyncIterator()
-        #expect(try await behind.words(upTo: "") == ["ended"])
+        var afterEnd = session.events.makeAsyncIterator()
+        #expect(try await afterEnd.words(upTo: "") == ["ended"])
     }
 
     @Test func theEventsBeginWhenThePropertyIsRead() async throws {
@@ -262,7 +262,7 @@ import Testing
         #expect(count + 64 >= 30 * 4 + 2 && count + 64 <= 30 * 4 + 5)
     }
 
-    @Test func linksOverAUnixSocket() async throws {
+    @Test func aSessionUsesLinksOverAUnixSocket() async throws {
         let session = try await Central().session(
             toSocket: "/nonexistent/att.sock", Session.Options(reconnect: .backoff(initial: .zero, attempts: 2)))
         await #expect(throws: error(.connectFailed)) { try await session.ready() }

@@ -202,7 +202,7 @@ import Testing
     }
 
     /// The consumer sleeps while all values come: reading the socket never waits for it.
-    @Test func twentyThousandValuesInOrder() async throws {
+    @Test func twentyThousandValuesArriveInOrder() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
         let values = try await device.subscribe(to: 0x2A19, SubscribeOptions(capacity: 30_000))

@@ -2,7 +2,7 @@ import BareBLETestKit
 
 extension VirtualPeripheral {
     /// Does not respond from now on, and starts a call; returns when its request has come.
-    func leaveUnanswered<Value: Sendable>(
+    func leaveWithoutResponse<Value: Sendable>(
         _ call: @Sendable @escaping () async throws -> Value
     ) async -> Task<Value, any Error> {
         stopResponding()

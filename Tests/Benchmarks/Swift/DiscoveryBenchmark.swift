@@ -43,14 +43,14 @@ enum DiscoveryBenchmark {
                 print("discovery failed: \(failure)")
                 exit(1)
             case .send(let request):
-                guard let answer = server.received(request).first else {
+                guard let response = server.received(request).first else {
                     print("the server did not answer")
                     exit(1)
                 }
-                if let refusal = try? ATTErrorResponse(answer) {
+                if let refusal = try? ATTErrorResponse(response) {
                     step = discovery.received(.error(refusal))
                 } else {
-                    step = discovery.received(.response(answer))
+                    step = discovery.received(.response(response))
                 }
             }
         }

@@ -46,7 +46,7 @@ enum CycleTrial: Trial {
         try require(more <= tolerance, "\(more) more bytes in memory")
         return [
             Figure("cycles", cycles), Figure("cycles a second", Int(Double(cycles) / seconds)),
-            Figure("behind \(warmUp) cycles", "\(before.state), \(residentBefore / 1024) KiB of its own in memory"),
+            Figure("after \(warmUp) cycles", "\(before.state), \(residentBefore / 1024) KiB of its own in memory"),
             Figure("at the end", "\(after.state), \(residentAfter / 1024) KiB of its own in memory"),
             Figure("more allocated, bytes", after.heap - before.heap),
             Figure("more in memory, bytes", more),

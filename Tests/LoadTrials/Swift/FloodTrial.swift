@@ -7,7 +7,7 @@ import BareBLETestKit
 /// the limits.
 enum FloodTrial: Trial {
     static let name = "flood"
-    static let what = "requests beside a link that floods: every answer came"
+    static let what = "requests beside a link that floods: every response came"
     /// The capacity of a controller's radio, with the fastest packets.
     private static let rate = 2_000
 

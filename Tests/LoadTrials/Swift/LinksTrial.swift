@@ -6,7 +6,7 @@ import BareBLETestKit
 /// 64 links at once, on one adapter in simulation and over socketpairs, each with requests and values of its own.
 enum LinksTrial: Trial {
     static let name = "links"
-    static let what = "64 links at once in simulation and over socketpairs, each value and answer once, in order"
+    static let what = "64 links at once in simulation and over socketpairs, each value and response once, in order"
     private static let count = 64
 
     static func run(_ scale: Scale) async throws -> [Figure] {
@@ -55,7 +55,7 @@ enum LinksTrial: Trial {
         while next < wanted, let element = try await iterator.next() {
             switch element {
             case .began:
-                try require(next == 0, "\(session.name): begun again behind \(next) beats")
+                try require(next == 0, "\(session.name): begun again after \(next) beats")
             case .value(let value):
                 try require(
                     value.bytes.count > 1 && value.bytes[1] == expected[next % 8] && value.droppedBefore == 0,

@@ -72,7 +72,7 @@ enum NotificationTrial: Trial {
             let number = value.bytes.prefix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
             try require(
                 number == next && value.droppedBefore == 0,
-                "link \(link): \(number) came for \(next), behind \(value.droppedBefore) lost ones")
+                "link \(link): \(number) came for \(next), after \(value.droppedBefore) lost ones")
             let sent = value.bytes.dropFirst(4).prefix(8).reversed().reduce(Int64(0)) { $0 << 8 | Int64($1) }
             delays.add(value.time.nanoseconds - sent)
             next += 1

@@ -20,7 +20,7 @@ actor ServedPeer {
 
     private var server: AttributeServer
     private var link: PeerLink?
-    private var answers = true
+    private var responds = true
 
     init(_ device: VirtualDevice = ServedPeer.device) {
         server = AttributeServer(device)
@@ -38,8 +38,8 @@ actor ServedPeer {
         link.start(
             packet: { [weak self] pdu in
                 self?.assumeIsolated { peer in
-                    guard peer.answers else { return }
-                    for answer in peer.server.received(pdu) { peer.link?.send(answer) }
+                    guard peer.responds else { return }
+                    for response in peer.server.received(pdu) { peer.link?.send(response) }
                 }
             },
             ended: { [weak self] in self?.assumeIsolated { $0.disconnect() } })
@@ -54,7 +54,7 @@ actor ServedPeer {
 
     /// From now on the peer reads requests, and says nothing to them.
     func stopResponding() {
-        answers = false
+        responds = false
     }
 
     func send(_ pdu: [UInt8]) {

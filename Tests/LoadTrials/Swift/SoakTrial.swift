@@ -24,7 +24,7 @@ enum SoakTrial: Trial {
         return [
             Figure("simulated hours", hours), Figure("values", result.values), Figure("requests", result.requests),
             Figure("links lost and made again", result.links), Figure("disturbances", result.disturbances),
-            Figure("devices found by scans", result.found), Figure("allocated behind each day, bytes", result.heaps),
+            Figure("devices found by scans", result.found), Figure("allocated after each day, bytes", result.heaps),
             Figure("simulated seconds a second", Int(Double(hours) * 3600 / seconds)),
         ]
     }

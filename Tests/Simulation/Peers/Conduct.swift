@@ -15,7 +15,7 @@ struct Conduct {
     private let badness: Int
     /// Its latest responses, to repeat them.
     private var said: [[UInt8]] = []
-    private var readsAnswered = 0
+    private var servedReads = 0
     /// The number of responses from the client since its last request.
     private var reactions = 0
     /// The longest MTU of the device, and the one in force.
@@ -42,19 +42,19 @@ struct Conduct {
         case .slow: return slowly(pdu, server, seen)
         case .vendor: return oddly(pdu, server, seen)
         case .adversary:
-            let answers = server(pdu)
-            if let answer = answers.first {
-                said.append(answer)
+            let responses = server(pdu)
+            if let response = responses.first {
+                said.append(response)
                 if said.count > 8 { said.removeFirst() }
             }
             // Nothing slows it down as a radio would: a reaction to each response to a request of its own might
             // continue forever, in no time.
             let isRequest = pdu.first.map { ATTOpcode(rawValue: $0).isRequest } ?? false
             reactions = isRequest ? 0 : reactions + 1
-            guard reactions < 100, numbers.chance(badness) else { return answers.map { (.zero, $0) } }
+            guard reactions < 100, numbers.chance(badness) else { return responses.map { (.zero, $0) } }
             let violation = numbers.pick(violations)
             seen("violation.\(violation.rawValue)")
-            return violate(violation, pdu, answers).map { (.zero, $0) }
+            return violate(violation, pdu, responses).map { (.zero, $0) }
         }
     }
 
@@ -66,11 +66,11 @@ struct Conduct {
     }
 
     private mutating func slowly(_ pdu: [UInt8], _ server: Server, _ seen: (String) -> Void) -> [Reaction] {
-        let answers = server(pdu)
-        guard !answers.isEmpty, numbers.chance(60) else { return answers.map { (.zero, $0) } }
+        let responses = server(pdu)
+        guard !responses.isEmpty, numbers.chance(60) else { return responses.map { (.zero, $0) } }
         let delay = numbers.pick([300, 2000, 9000, 29_000, 29_999, 30_000, 30_001, 34_000])
         seen(delay < 30_000 ? "slow.within" : "slow.beyond")
-        return answers.map { (.milliseconds(delay), $0) }
+        return responses.map { (.milliseconds(delay), $0) }
     }
 }
 
@@ -82,42 +82,42 @@ extension Conduct {
         case truncate, extend, flip, otherOpcode, otherError, refuse, silence, twice, strayBefore, oversized, empty,
             entryLength, repeated, randomBytes, handles
         case notifyUnknown, notifyShort, notifyLong, indications, badList, peerRequest, peerRequests, mtuRequest,
-            unknownOpcode, serviceChanged, strayAnswer, confirmation
+            unknownOpcode, serviceChanged, strayResponse, confirmation
 
         /// Those that need no request.
         static let unasked: [Violation] = [
             .notifyUnknown, .notifyShort, .notifyLong, .indications, .badList, .peerRequest, .peerRequests, .mtuRequest,
-            .unknownOpcode, .serviceChanged, .strayAnswer, .confirmation, .empty, .randomBytes,
+            .unknownOpcode, .serviceChanged, .strayResponse, .confirmation, .empty, .randomBytes,
         ]
     }
 
-    private mutating func violate(_ violation: Violation, _ pdu: [UInt8], _ answers: [[UInt8]]) -> [[UInt8]] {
-        let answer = answers.first ?? []
-        let others = Array(answers.dropFirst())
+    private mutating func violate(_ violation: Violation, _ pdu: [UInt8], _ responses: [[UInt8]]) -> [[UInt8]] {
+        let response = responses.first ?? []
+        let others = Array(responses.dropFirst())
         switch violation {
-        case .truncate: return [Array(answer.prefix(numbers.pick(0...max(0, answer.count - 1))))] + others
-        case .extend: return [answer + numbers.bytes(1...8)] + others
-        case .flip: return [flipped(answer)] + others
+        case .truncate: return [Array(response.prefix(numbers.pick(0...max(0, response.count - 1))))] + others
+        case .extend: return [response + numbers.bytes(1...8)] + others
+        case .flip: return [flipped(response)] + others
         case .otherOpcode:
-            return [[numbers.pick([0x03, 0x05, 0x09, 0x0B, 0x11, 0x13, 0x17, 0x19])] + answer.dropFirst()]
+            return [[numbers.pick([0x03, 0x05, 0x09, 0x0B, 0x11, 0x13, 0x17, 0x19])] + response.dropFirst()]
         case .otherError: return [[0x01, numbers.byte(), numbers.byte(), 0, numbers.byte()]]
         case .refuse: return [[0x01, pdu.first ?? 0, pdu.dropFirst().first ?? 0, 0, numbers.byte()]]
         case .silence: return []
-        case .twice: return [answer, answer] + others
-        case .strayBefore: return [stray()] + answers
+        case .twice: return [response, response] + others
+        case .strayBefore: return [stray()] + responses
         case .oversized:
-            return [answer + [UInt8](repeating: 0xEE, count: mtu + 1)]
-        case .empty: return [[]] + answers
-        case .entryLength: return [answer.prefix(1) + [numbers.byte()] + answer.dropFirst(2)] + others
-        case .repeated: return [said.first ?? answer] + others
+            return [response + [UInt8](repeating: 0xEE, count: mtu + 1)]
+        case .empty: return [[]] + responses
+        case .entryLength: return [response.prefix(1) + [numbers.byte()] + response.dropFirst(2)] + others
+        case .repeated: return [said.first ?? response] + others
         case .randomBytes: return [numbers.bytes(0...40)]
         case .handles:
-            var changed = answer
+            var changed = response
             for place in changed.indices where place > 1 && numbers.chance(40) {
                 changed[place] = numbers.pick([0, 1, 0xFF, changed[place] &+ 1])
             }
             return [changed] + others
-        default: return unasked(violation) + answers
+        default: return unasked(violation) + responses
         }
     }
 
@@ -138,7 +138,7 @@ extension Conduct {
                 [0x1D, UInt8(numbers.pick(3...14)), 0] + numbers.bytes(4...4)
             }
         case .confirmation: return [[0x1E]]
-        case .strayAnswer: return [stray()]
+        case .strayResponse: return [stray()]
         case .empty: return [[]]
         default: return [numbers.bytes(0...40)]
         }
@@ -190,14 +190,14 @@ extension Conduct {
     }
 
     private mutating func oddly(_ pdu: [UInt8], _ server: Server, _ seen: (String) -> Void) -> [Reaction] {
-        var answers: [[UInt8]]?
+        var responses: [[UInt8]]?
         for quirk in quirks {
-            let honest = answers ?? []
+            let honest = responses ?? []
             guard let changed = change(quirk, pdu, server, honest) else { continue }
             seen("quirk.\(quirk.rawValue)")
-            answers = changed
+            responses = changed
         }
-        return (answers ?? server(pdu)).map { (.zero, $0) }
+        return (responses ?? server(pdu)).map { (.zero, $0) }
     }
 
     /// What becomes of a response; `nil` when the quirk has nothing to do with the request.
@@ -216,12 +216,12 @@ extension Conduct {
             return honest().map { [$0[0], 0] + $0.dropFirst(2) }
         case .openEnd:
             guard opcode == 0x10 else { return nil }
-            return honest().map { answer in
-                guard answer.first == 0x11, answer.count >= 6 else { return answer }
-                var answer = answer
-                let last = answer.count - Int(answer[1])
-                if last >= 2, last + 3 < answer.count { (answer[last + 2], answer[last + 3]) = (0xFF, 0xFF) }
-                return answer
+            return honest().map { response in
+                guard response.first == 0x11, response.count >= 6 else { return response }
+                var response = response
+                let last = response.count - Int(response[1])
+                if last >= 2, last + 3 < response.count { (response[last + 2], response[last + 3]) = (0xFF, 0xFF) }
+                return response
             }
         case .endlessValue:
             guard opcode == 0x0A || opcode == 0x0C else { return nil }
@@ -239,8 +239,8 @@ extension Conduct {
             return [[0x0B] + [UInt8](repeating: 0x66, count: 600)]
         case .poor: return opcode == 0x02 || opcode == 0x04 || opcode == 0x06 ? refusal(0x06) : nil
         case .dies:
-            readsAnswered += 1
-            return readsAnswered > 12 ? [] : nil
+            servedReads += 1
+            return servedReads > 12 ? [] : nil
         case .fullQueue: return opcode == 0x16 ? refusal(0x09) : nil
         case .longValues: return honest() + [[0x1B, 5, 0] + [UInt8](repeating: 3, count: 600)]
         }

@@ -36,7 +36,7 @@ final class SimulatedPeer {
     var session: Session?
 
     // What happens to it now.
-    var answersToDrop = 0
+    var responsesToDrop = 0
     var isHealed = false
     /// Whether the second form of its services is served.
     var isChanged = false

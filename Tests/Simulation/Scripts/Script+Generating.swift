@@ -270,7 +270,7 @@ extension Script {
             case .refuse:
                 step.first = numbers.pick([0x3E, 0x0D, 0x09, 0x3C])
                 step.second = numbers.pick(1...4)
-            case .dropAnswers: step.first = numbers.pick(1...3)
+            case .dropResponses: step.first = numbers.pick(1...3)
             case .suspend: step.first = numbers.pick([1, 20, 60, 8 * 3600])
             default: step.first = numbers.pick([1, 40, 500, 3000, 12_000, 40_000])
             }

@@ -191,7 +191,7 @@ extension Script {
         /// First: by how many milliseconds.
         case delayConnects
         /// First: how many of its responses are lost.
-        case dropAnswers
+        case dropResponses
         /// First: for how many milliseconds.
         case stopResponding
         case newAddress
@@ -245,7 +245,7 @@ extension Script {
     }
 
     static let faults: [Verb] = [
-        .hangUp, .outOfRange, .restart, .refuse, .delayConnects, .dropAnswers, .stopResponding, .powerOff, .unplug,
+        .hangUp, .outOfRange, .restart, .refuse, .delayConnects, .dropResponses, .stopResponding, .powerOff, .unplug,
         .silence, .reset, .suspend,
     ]
 

@@ -19,7 +19,7 @@ extension EventCounts {
         ].map { "error.\($0)" }
         + ["scan.heard", "scan.dropped", "scan.paused", "scan.resumed", "slow.within", "slow.beyond"]
         + [
-            "effect.answerDropped", "effect.valuesDropped", "effect.servicesChanged", "effect.outOfSync",
+            "effect.responseDropped", "effect.valuesDropped", "effect.servicesChanged", "effect.outOfSync",
             "effect.linkLimit", "effect.linkLimitUnreported", "dataLoss.received", "dataLoss.receivedEvery",
             "dataLoss.reordersEvery", "dataLoss.sentBeyond",
         ]

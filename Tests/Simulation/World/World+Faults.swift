@@ -30,7 +30,7 @@ extension World {
             // Its values are those of the beginning again.
             for value in peer.values.indices { peer.values[value].isUncertain = true }
             peer.isChanged = false
-        case .dropAnswers: peer.answersToDrop = step.first
+        case .dropResponses: peer.responsesToDrop = step.first
         case .stopResponding:
             peripheral.assumeIsolated { $0.stopResponding() }
             after(step) { _ in peripheral.assumeIsolated { $0.resumeResponding() } }

@@ -28,7 +28,7 @@ extension VirtualPersonality {
 
 extension RecoveryPolicy.Limit {
     /// Whether a controller that becomes deaf is made to hear.
-    func cures(_ deafness: VirtualPersonality.Deafness) -> Bool {
+    func endsDeafness(_ deafness: VirtualPersonality.Deafness) -> Bool {
         switch deafness.recovery {
         case .rescan, .eventMask: self >= .rescan
         case .power, .radioSwitch: self >= .power
@@ -91,8 +91,8 @@ extension World {
         }
         let scan = time.task { [weak self] in await self?.listen(host, key) }
         // Links of another program are in the way of the steps that end links.
-        let isCured = script.recovery.cures(deafness)
-        let mayGiveUp = !isCured || neighbours.contains { $0.adapter == index(of: host) }
+        let hearsAgain = script.recovery.endsDeafness(deafness)
+        let mayGiveUp = !hearsAgain || neighbours.contains { $0.adapter == index(of: host) }
         while let hearing = hearings[key], failure == nil {
             if hearing.hasRecovered {
                 eventCounts.add("recovered.deaf")
@@ -103,7 +103,7 @@ extension World {
                 break
             }
             if loop.now() >= hearing.limit {
-                let what = isCured ? "heard again" : "reported as exhausted"
+                let what = hearsAgain ? "heard again" : "reported as exhausted"
                 fail("\(host.name) became deaf, and was not \(what) in the time of the steps")
             }
             await sleep(.seconds(1))

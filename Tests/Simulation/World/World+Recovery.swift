@@ -54,7 +54,7 @@ extension World {
         }
         for peer in peers {
             peer.isHealed = true
-            peer.answersToDrop = 0
+            peer.responsesToDrop = 0
             peer.peripheral.assumeIsolated { $0.resumeResponding() }
             let peripheral = peer.peripheral
             radio.assumeIsolated { radio in

@@ -147,8 +147,8 @@ actor World {
             peers.append(peer)
             await radio.place(peer.peripheral, as: peer.peer, advertising: peer.advertisement(script))
             if peer.identity != nil { await radio.rotateAddress(of: peer.peripheral) }
-            await peer.peripheral.behave { [weak self] pdu, answer in
-                self?.assumeIsolated { $0.react(index, pdu, answer) } ?? []
+            await peer.peripheral.behave { [weak self] pdu, response in
+                self?.assumeIsolated { $0.react(index, pdu, response) } ?? []
             }
         }
         for host in hosts + neighbours.map(\.host) {
@@ -234,16 +234,17 @@ actor World {
         checkPairings()
     }
 
-    private func react(_ number: Int, _ pdu: [UInt8], _ answer: @Sendable ([UInt8]) -> [[UInt8]]) -> [Conduct.Reaction]
+    private func react(_ number: Int, _ pdu: [UInt8], _ response: @Sendable ([UInt8]) -> [[UInt8]]) -> [Conduct
+        .Reaction]
     {
         guard let peer = peer(number) else { return [] }
         checkIsEncrypted(pdu, peer)
-        if peer.isHealed { return answer(pdu).map { (.zero, $0) } }
-        var reactions = peer.conduct.react(to: pdu, answer) { eventCounts.add($0) }
-        if peer.answersToDrop > 0, !reactions.isEmpty {
-            peer.answersToDrop -= 1
+        if peer.isHealed { return response(pdu).map { (.zero, $0) } }
+        var reactions = peer.conduct.react(to: pdu, response) { eventCounts.add($0) }
+        if peer.responsesToDrop > 0, !reactions.isEmpty {
+            peer.responsesToDrop -= 1
             reactions = []
-            eventCounts.add("effect.answerDropped")
+            eventCounts.add("effect.responseDropped")
         }
         return reactions
     }

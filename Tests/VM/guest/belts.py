@@ -123,8 +123,8 @@ def set_powered(on, index=0):
     with Management() as management:
         end = time.monotonic() + WAIT
         while True:
-            answer, _ = management.command(SET_POWERED, bytes([on]), index)
-            if answer not in (BUSY, BLOCKED) or time.monotonic() > end:
-                same(answer, 0, "answer to Set Powered")
+            status, _ = management.command(SET_POWERED, bytes([on]), index)
+            if status not in (BUSY, BLOCKED) or time.monotonic() > end:
+                same(status, 0, "status of Set Powered")
                 return
             time.sleep(0.1)

@@ -56,7 +56,7 @@ class VirtualController(Controller):
     advertisements_begun = 0  # how often the host has switched sets on
 
     def __init__(self, *arguments, legacy=False, **more):
-        self.accept_list, self.reported, self.deaf, self.is_cured_by_reset = set(), set(), False, False
+        self.accept_list, self.reported, self.deaf, self.hears_after_reset = set(), set(), False, False
         # The packets that others have sent to this controller while it takes none, each with its sender; or None.
         self.held = None
         # Address resolution in the controller is not simulated, so it must not be reported as supported.
@@ -97,7 +97,7 @@ class VirtualController(Controller):
 
     def on_hci_reset_command(self, command):
         self.le_scan_enable, self.pending_le_connection = False, None
-        self.deaf = self.deaf and not self.is_cured_by_reset
+        self.deaf = self.deaf and not self.hears_after_reset
         self.accept_list.clear()
         # The host discards its links without an event; the other ends detect that no packets arrive any more.
         for connection in list(self.le_connections.values()):

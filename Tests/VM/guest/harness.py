@@ -214,11 +214,11 @@ def radio(command):
 
 def reported(index):
     """Returns the state that the virtual controller reports."""
-    answer = Path(f"/run/vm/peers/hci{index}.json")
-    answer.unlink(missing_ok=True)
+    report = Path(f"/run/vm/peers/hci{index}.json")
+    report.unlink(missing_ok=True)
     radio(f"show {index}")
-    until(answer.exists, "the radio does not answer")
-    return json.loads(answer.read_text())
+    until(report.exists, "the radio does not report")
+    return json.loads(report.read_text())
 
 
 def doing(index=0):

@@ -190,7 +190,7 @@ def forget_everything():
     until(lambda: doing()["links"] == [], "a link of an earlier test stays")
     with Management() as management:
         for code in LOAD_IDENTITIES, LOAD_KEYS:
-            same(management.command(code, bytes(2))[0], 0, "answer to an empty list")
+            same(management.command(code, bytes(2))[0], 0, "status of an empty list")
 
 
 def replug(index=0):

@@ -97,7 +97,7 @@ class Machine:
             case ["deafen" | "undeafen" as verb, index]:
                 self.plugged[int(index)][0].deaf = verb == "deafen"
             case ["confuse", index]:
-                self.plugged[int(index)][0].deaf = self.plugged[int(index)][0].is_cured_by_reset = True
+                self.plugged[int(index)][0].deaf = self.plugged[int(index)][0].hears_after_reset = True
             case ["error", index, code]:
                 self.plugged[int(index)][0].send_hci_packet(hci.HCI_Event(bytes([int(code, 0)]), event_code=0x10))
             case ["show", index]:

@@ -81,13 +81,13 @@ def the_daemon_is_killed_and_goes_on_with_what_it_has_kept():
     check_handshakes(program, log, 1)
     requests = [event for event in log.links[0] if event["event"] == "request"]
     same(requests[2]["handle"], value_handle("2a38"), "the handshake, by a handle that is known")
-    same({event["name"] for event in requests[2:]}, {READ, WRITE}, "requests behind the one that checks the cache")
+    same({event["name"] for event in requests[2:]}, {READ, WRITE}, "requests after the one that checks the cache")
     # Repeated, with its successor at once, which may find the link still up.
     program.child.kill()
     program.finish()
     for _ in range(2):
         program = daemon("--state", str(STATE / "logger"))
-        program.wait_for(beating(1), "beats in the run behind")
+        program.wait_for(beating(1), "beats in the run after it")
         same(links_in(program.lines)[0][0], "worn chest", "the first line")
         counted = beats_in(program.lines)
         same(counted, sorted(set(counted)), "beats in order, each once")
@@ -212,12 +212,12 @@ def a_daemon_hears_again_after_the_helper_has_switched_its_adapter_off_and_on():
         program.wait_for_lines(1)
         radio("confuse 0")
         until(lambda: any("the adapter works again" in line for line in program.errors), f"it works again: {program.errors}", 3 * WAIT)
-        cure, = [line for line in program.errors if "the adapter works again" in line]
-        assert "after step=power" in cure, cure
+        recovered, = [line for line in program.errors if "the adapter works again" in line]
+        assert "after step=power" in recovered, recovered
         heard = len(program.lines)
         program.wait_for_lines(heard + 1)
         same(helper.errors, [f"power {adapter()[0]} links: done"], "what the helper wrote")
-        return cure.strip()
+        return recovered.strip()
     finally:
         program.child.kill()
         program.finish()

@@ -44,7 +44,7 @@ def completion(raw, opcode, seconds=WAIT):
             event = raw.recv(300)
             if event[1] == 0x0E and struct.unpack_from("<H", event, 4)[0] == opcode:
                 return event[6]
-    raise AssertionError(f"no answer to {opcode:#06x}")
+    raise AssertionError(f"no response to {opcode:#06x}")
 
 
 @contextlib.contextmanager
@@ -141,7 +141,7 @@ def a_blocked_radio_is_named_and_unblocked_when_asked():
         findings, outcome = doctor()
         outcome.must(NO_ADAPTER)
         same(findings["rfkill-soft"]["fix"], "rfkill", "the fix offered")
-        same(switches[0].read_text().strip(), "1", "the switch behind a diagnosis")
+        same(switches[0].read_text().strip(), "1", "the switch after a diagnosis")
         objects = doctor("--fix", "up", "--fix", "rfkill")[1].must(DONE).objects
         same([(o["fix"], o["done"]) for o in objects[:2]], [("rfkill", True), ("up", True)], "what was done")
         same(switches[0].read_text().strip(), "0", "the switch")

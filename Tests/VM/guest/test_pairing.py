@@ -861,7 +861,7 @@ def bonds_outlive_the_power():
             log.check_encrypted(links)
 
         for power in False, True:
-            same(others.command(SET_POWERED, bytes([power]))[0], 0, "answer to Set Powered")
+            same(others.command(SET_POWERED, bytes([power]))[0], 0, "status of Set Powered")
         encrypted_again(1)
         control(HCI_DOWN)
         control(HCI_UP)

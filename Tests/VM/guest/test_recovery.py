@@ -75,7 +75,7 @@ def the_daemon_goes_on_after_a_reset_by_the_kernel():
         went_on_by_itself = beating(2)([line.rstrip("\n") for line in program.lines])
         control(HCI_DOWN)
         control(HCI_UP)
-        program.wait_for(beating(len(links_in(program.lines))), "beats behind a switch of the adapter")
+        program.wait_for(beating(len(links_in(program.lines))), "beats after a switch of the adapter")
         stop(program)
         return f"by itself: {went_on_by_itself}"
 

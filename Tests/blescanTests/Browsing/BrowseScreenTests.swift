@@ -356,7 +356,7 @@ struct Browsed {
         #expect(browsed.press(.character("r")) == .link(.read(0x0012)), "nothing is pending")
     }
 
-    @Test func writingWithoutResponseWhereNothingElseIsPossible() {
+    @Test func aValueIsWrittenWithoutResponseWhereNothingElseIsPossible() {
         var browsed = Browsed.connected()
         browsed.select(0x0014)
         browsed.press(.character("w"))

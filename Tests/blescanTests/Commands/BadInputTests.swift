@@ -122,7 +122,7 @@ import Testing
     }
 
     /// No adapter is used for these.
-    @Test func impossibleAdvertisements() async throws {
+    @Test func impossibleAdvertisementsAreRefused() async throws {
         let identifier = "8b0ca750095477cb3e77/000000000007"
         let session = try await Golden.session([
             ["advertise"],

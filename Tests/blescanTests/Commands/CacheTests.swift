@@ -42,7 +42,7 @@ import Testing
     }
 
     /// For a peer without a hash the command checks whether it has one now, and trusts it otherwise.
-    @Test func aPeerWithoutHash() async throws {
+    @Test func theCacheOfAPeerWithoutHashIsTrusted() async throws {
         let (file, socket) = Self.temporaryPaths()
         defer { Self.remove(file, socket) }
         let first = try await BumblePeer(at: socket)

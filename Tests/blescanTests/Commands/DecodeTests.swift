@@ -63,7 +63,7 @@ import Testing
         #expect(outcome.status == 0 && outcome.output.contains(words), "\(outcome.output)")
     }
 
-    @Test func noTextAtAll() async throws {
+    @Test func inputWithoutHexadecimalTextIsRefused() async throws {
         let outcome = try await BuiltProgram.run(["decode"], input: "btsnoop\nnonsense\n")
         #expect(outcome.status == 65)
         #expect(outcome.errors.contains("no line of standard input is hexadecimal"))

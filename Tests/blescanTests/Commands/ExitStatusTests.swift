@@ -66,8 +66,8 @@ import Testing
     /// The peer reports one more service in each response, forever.
     @Test func aPeerWithoutEnd() async throws {
         let peer = try SocketPeer { request in
-            guard request.first == 0x10, request.count > 2 else { return .answer([0x01, request[0], 0, 0, 0x06]) }
-            return .answer([0x11, 6, request[1], request[2], request[1], request[2], 0x0F, 0x18])
+            guard request.first == 0x10, request.count > 2 else { return .response([0x01, request[0], 0, 0, 0x06]) }
+            return .response([0x11, 6, request[1], request[2], request[1], request[2], 0x0F, 0x18])
         }
         #expect(try await BuiltProgram.run(["explore", "unix:\(peer.path)"]).status == 76)
     }

@@ -5,7 +5,7 @@ import Testing
 @Suite("blescan replay of others' captures", .timeLimit(.minutes(3)))
 struct ForeignCaptureTests {
     @Test("What a sniffer has heard, as on the golden page")
-    func sniffed() async throws {
+    func theGoldenPageShowsWhatASnifferHasHeard() async throws {
         let session = try await Golden.session([
             ["replay", "Fixtures/hci/sniffed-256.pcap"],
             ["replay", "Fixtures/hci/sniffed-256.pcap", "--check"],
@@ -29,7 +29,7 @@ struct ForeignCaptureTests {
     .timeLimit(.minutes(3)))
 struct ForeignCapturesByWiresharkTests {
     @Test("Addresses and ATT packets are those that Wireshark sees in the air", arguments: [256, 272])
-    func sniffed(_ linkType: Int) async throws {
+    func packetsAreThoseThatWiresharkSees(_ linkType: Int) async throws {
         let capture = "Fixtures/hci/sniffed-\(linkType).pcap"
         let seen = try await Referee.fields(
             of: capture, "btle",
@@ -50,7 +50,7 @@ struct ForeignCapturesByWiresharkTests {
 
     /// btmon's format becomes link type 254, that of --record 201.
     @Test("The same packets in pcap, pcapng and with nanoseconds", arguments: ["pcap", "nsecpcap", "pcapng"])
-    func converted(_ format: String) async throws {
+    func everyFormatHoldsTheSamePackets(_ format: String) async throws {
         let folder = try TestFolder()
         let own = folder["own.btsnoop"]
         #expect(try await BuiltProgram.run(["explore", "demo:heart-rate", "--record", own]).status == 0)

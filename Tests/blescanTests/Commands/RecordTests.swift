@@ -124,7 +124,7 @@ import Testing
 @Suite(
     .enabled(if: Referee.available(Referee.tshark, "tshark", for: "RecordedByWiresharkTests")), .timeLimit(.minutes(3)))
 struct RecordedByWiresharkTests {
-    @Test(arguments: RecordTests.sessions) func theSamePacketsAndPairs(_ command: [String]) async throws {
+    @Test(arguments: RecordTests.sessions) func tsharkSeesTheSamePacketsAndPairs(_ command: [String]) async throws {
         let folder = try TestFolder()
         let capture = folder["visit.btsnoop"]
         _ = try await BuiltProgram.run(command + ["--record", capture])

@@ -108,7 +108,7 @@ struct ReplaySessionTests {
     }
 
     @Test("The first disagreement is named, and ends it with 76")
-    func disagreement() async throws {
+    func theFirstDisagreementIsNamed() async throws {
         let folder = try TestFolder()
         let text = "< 0a 0300\n> 0b 01\n> 0b 02\n> 0b 03\n"
         try text.write(toFile: folder["twice"], atomically: true, encoding: .utf8)
@@ -134,7 +134,7 @@ struct ReplaySessionTests {
     }
 
     @Test("The content decides what a file is, not its name")
-    func sniffing() async throws {
+    func theContentDecidesWhatAFileIs() async throws {
         let folder = try TestFolder()
         try FileManager.default.copyItem(atPath: Self.recording, toPath: folder["visit.dialogue"])
         #expect(try await BuiltProgram.run(["replay", folder["visit.dialogue"], "--only", "att"]).status == 0)

@@ -48,7 +48,7 @@ struct ReplayTests {
     }
 
     @Test("Prints the date of each day")
-    func days() async throws {
+    func printsTheDateOfEachDay() async throws {
         // It is from 08:42:20 to 08:42:30 in UTC: midnight is in it.
         let outcome = try await BuiltProgram.run(["replay", Self.recording], environment: ["TZ": "TST-15:17:35"])
         let dates = outcome.output.split(separator: "\n").filter { $0.contains(", UTC") }.map { $0.prefix(10) }
@@ -56,7 +56,7 @@ struct ReplayTests {
     }
 
     @Test("Takes --utc only where times are printed")
-    func utc() async throws {
+    func takesUTCOnlyWhereTimesArePrinted() async throws {
         #expect(try await replay(Self.recording, "--check", "--utc").status == 64)
     }
 
@@ -71,7 +71,7 @@ struct ReplayTests {
     }
 
     @Test("Prints an object a packet, with the keys of decode for what was advertised")
-    func objects() async throws {
+    func printsAnObjectForEachPacket() async throws {
         let result = try await replay(Self.recording, "--only", "adv", "--json")
         #expect(result.lines.count == 41)
         let names = try result.lines.flatMap { line -> [String] in
@@ -85,14 +85,14 @@ struct ReplayTests {
     }
 
     @Test("Prints a dialogue")
-    func dialogue() async throws {
+    func printsADialogue() async throws {
         let result = try await replay(Self.fixtures.appending(path: "att/gar-cl-bv-05-c.dialogue").path)
         #expect(result.lines.first == "#1 < Read Multiple Request (0x0e)")
         #expect(result.lines.last == "2 packets, 1 request")
     }
 
     @Test("What cannot be replayed ends with the contract's status and a hint")
-    func failures() async throws {
+    func whatCannotBeReplayedEndsWithAStatusAndAHint() async throws {
         let noCapture = try await replay(Self.fixtures.appending(path: "README.md").path)
         #expect(noCapture.status == 65)
         #expect(noCapture.errors.contains("btmon -w"))
@@ -107,7 +107,7 @@ struct ReplayTests {
     }
 
     @Test("A capture that was cut off is printed as far as it goes")
-    func truncated() async throws {
+    func aTruncatedCaptureIsPrintedAsFarAsItGoes() async throws {
         let file = FileManager.default.temporaryDirectory.appending(path: "cut-\(UUID().uuidString).btsnoop")
         try Data(contentsOf: URL(filePath: Self.recording)).prefix(3000).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }

@@ -36,7 +36,7 @@ import Testing
     /// The link ends with the command, in the middle of an operation too.
     @Test(arguments: [["read", "PEER", "2a19"], ["write", "PEER", "0x0003", "--u8", "1"]])
     func theHintOfATimeoutIsAboutACommandThatHasEnded(_ command: [String]) async throws {
-        let peer = try SocketPeer { $0.first == 0x02 ? .answer([0x03, 0x17, 0x00]) : .silence }
+        let peer = try SocketPeer { $0.first == 0x02 ? .response([0x03, 0x17, 0x00]) : .silence }
         let outcome = try await run(command, peer, ["--timeout", "300ms"])
         #expect(outcome.status == 75)
         #expect(outcome.errors.hasSuffix("hint: Try again, or allow more time. --timeout sets the time.\n"))
@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test(arguments: commands) func thePeerRefuses(_ command: [String]) async throws {
-        let peer = try SocketPeer { .answer(Self.answer($0, code: 0x05)) }
+        let peer = try SocketPeer { .response(Self.response($0, code: 0x05)) }
         let outcome = try await run(command, peer)
         expectParagraph(outcome, status: 76, peer: peer)
         #expect(outcome.errors.contains("insufficient authentication"))
@@ -63,7 +63,7 @@ import Testing
     func aPeerThatSendsMalformedResponsesIsReported(_ command: [String]) async throws {
         let peer = try SocketPeer { pdu in
             // Responses of the right kind that end in the middle of their content.
-            pdu.first == 0x02 ? .answer([0x03, 0x17, 0x00]) : .answer([(pdu.first ?? 0) &+ 1, 0x07, 0x01])
+            pdu.first == 0x02 ? .response([0x03, 0x17, 0x00]) : .response([(pdu.first ?? 0) &+ 1, 0x07, 0x01])
         }
         let outcome = try await run(command, peer, ["--timeout", "2s"])
         expectParagraph(outcome, status: 76, peer: peer)
@@ -125,7 +125,7 @@ import Testing
     }
 
     /// Returns an Error Response for any request, and a regular response to an MTU request.
-    private static func answer(_ pdu: [UInt8], code: UInt8) -> [UInt8] {
+    private static func response(_ pdu: [UInt8], code: UInt8) -> [UInt8] {
         guard let opcode = pdu.first, opcode != 0x02 else { return [0x03, 0x17, 0x00] }
         return [0x01, opcode] + pdu.dropFirst().prefix(2) + [code]
     }

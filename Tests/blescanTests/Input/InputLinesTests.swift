@@ -20,7 +20,7 @@ import Testing
         #expect(try lines([]) == [])
     }
 
-    @Test func linesAcrossTheBuffer() throws {
+    @Test func linesMayCrossTheEndOfTheBuffer() throws {
         let long = [UInt8](repeating: 0x30, count: 50_000)
         #expect(try lines(long + [0x0A] + long + [0x0A] + [0x31]) == [long, long, [0x31]])
     }

@@ -19,7 +19,7 @@ import Testing
 
     private let sample = "0201041AFF590000150112233445566778899AABBCCDDEEFF0FFFFFFFFC3"
 
-    @Test func samplePayloadAsJSON() {
+    @Test func theSampleIsPrintedAsJSON() {
         #expect(
             json(sample)
                 == #"{"v":1,"hex":"0201041aff590000150112233445566778899aabbccddeeff0ffffffffc3","flags":4,"#
@@ -27,7 +27,7 @@ import Testing
                 + #""structures":[[1,"04"],[255,"590000150112233445566778899aabbccddeeff0ffffffffc3"]]}"# + "\n")
     }
 
-    @Test func samplePayloadAsTable() {
+    @Test func theSampleIsPrintedAsATable() {
         #expect(
             table(sample) == """
                  LEN  TYPE                      VALUE
@@ -38,7 +38,7 @@ import Testing
                 """)
     }
 
-    @Test func everyKeyInItsPlace() {
+    @Test func everyKeyHasItsPlace() {
         let line =
             "020106" + "03084142" + "0409414243" + "020AF4" + "03194103" + "05030D180F18"
             + "11079ECADC240EE5A9E093F3A3B50100406E"

@@ -49,7 +49,7 @@ import Testing
         let peer = try SocketPeer { packet in
             // This peer does not respond to the second Read Request.
             if packet == [0x0A, 0x05, 0x00] { return .silence }
-            return server.withLock { $0.received(packet).first.map { .answer($0) } ?? .silence }
+            return server.withLock { $0.received(packet).first.map { .response($0) } ?? .silence }
         }
         let terminal = try PseudoTerminal(columns: 132)
         let program = try RunningProgram(

@@ -260,16 +260,16 @@ import Testing
         let reads = Lock(0)
         let peer = try SocketPeer { packet in
             switch packet.first {
-            case 0x02: return .answer([0x03, 0x17, 0x00])
+            case 0x02: return .response([0x03, 0x17, 0x00])
             // The type of 0x0003: Battery Level.
-            case 0x04: return .answer([0x05, 0x01, 0x03, 0x00, 0x19, 0x2A])
+            case 0x04: return .response([0x05, 0x01, 0x03, 0x00, 0x19, 0x2A])
             case 0x0A:
                 let number = reads.withLock { reads in
                     reads += 1
                     return reads
                 }
-                return .answer(number == 3 ? [0x01, 0x0A, 0x03, 0x00, 0x0E] : [0x0B, UInt8(80 + number)])
-            default: return .answer([0x01, packet.first ?? 0, 0x01, 0x00, 0x0A])
+                return .response(number == 3 ? [0x01, 0x0A, 0x03, 0x00, 0x0E] : [0x0B, UInt8(80 + number)])
+            default: return .response([0x01, packet.first ?? 0, 0x01, 0x00, 0x0A])
             }
         }
         let terminal = try PseudoTerminal(columns: 100)

@@ -9,7 +9,7 @@ import Glibc
 final class SocketPeer: Sendable {
     /// The reaction to a packet from the client.
     enum Reaction: Sendable {
-        case answer([UInt8])
+        case response([UInt8])
         case silence
         case disconnect
     }
@@ -28,7 +28,7 @@ final class SocketPeer: Sendable {
         try self.init()
         serve { client, packet in
             switch react(packet) {
-            case .answer(let answer): Self.send(answer, to: client)
+            case .response(let response): Self.send(response, to: client)
             case .silence: break
             case .disconnect: shutdown(client, Int32(SHUT_RDWR))
             }

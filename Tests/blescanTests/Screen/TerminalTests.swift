@@ -102,7 +102,7 @@ struct TerminalTests {
         try await left(terminal)
     }
 
-    @Test func asciiInTheCLocale() async throws {
+    @Test func theCLocaleShowsOnlyASCII() async throws {
         let terminal = try await TmuxTerminal(environment: ["LANG": "C.UTF-8", "LC_ALL": "C"])
         try await play(terminal)
         let screen = try await terminal.shows(Self.end)

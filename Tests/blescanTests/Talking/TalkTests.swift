@@ -19,7 +19,7 @@ import Testing
         for line in TalkOperation.usage.split(separator: "\n") { #expect(line.count <= 80, "\(line)") }
     }
 
-    /// A battery monitor: a request is answered by three notifications, later.
+    /// A battery monitor: the response to a request is three notifications, later.
     private static func monitor() async throws -> SocketPeer {
         let holder = Lock<VirtualPeripheral?>(nil)
         let device = VirtualDevice(
@@ -70,7 +70,7 @@ import Testing
         #expect(read.status == 0 && read.output == piped.output)
     }
 
-    @Test func severalResponsesToOneRequest() async throws {
+    @Test func oneRequestMayHaveSeveralResponses() async throws {
         let (first, second) = (try await Self.monitor(), try await Self.monitor())
         let after = try await BuiltProgram.run([
             "notify", "unix:\(first.path)", "fff1", "--after", "fff2=dda5", "-n", "3", "--for", "20s", "-j",
@@ -445,7 +445,7 @@ import Testing
         (["--u32", "0x01020304", "--big-endian"], "01020304"), (["--text", #"a\r\n\t\0\\\x1b"#], "610d0a09005c1b"),
         (["--text", "ü"], "c3bc"), (["--hex", "0x05a0"], "05a0"),
     ])
-    func formsOfAValue(_ words: [String], _ bytes: String) throws {
+    func aValueHasTheBytesOfItsForm(_ words: [String], _ bytes: String) throws {
         #expect(try Hex.encode(Self.bytes(words)) == bytes)
     }
 

@@ -53,7 +53,7 @@ import Testing
         #expect(Self.sample.bytes == (try Self.goldenBytes))
     }
 
-    @Test func partialCoverageWithoutHash() throws {
+    @Test func partialCoverageIsStoredWithoutAHash() throws {
         var cache = Self.sample
         cache.coverage = .services([0x180F: .structure, 0x1801: .subscribable, long(3): .full])
         cache.databaseHash = nil

@@ -89,7 +89,7 @@ import Testing
 
     /// The service claims handles that are not its own: descriptors end where the next declaration begins.
     @Test func stopsAtTheNextDeclaration() throws {
-        var script = try ScriptedAnswers(["05 01 0400 0229 0500 0028 0600 0328"])
+        var script = try ScriptedResponses(["05 01 0400 0229 0500 0028 0600 0328"])
         let found = try script.run(DescriptorDiscovery(of: characteristic(0xFFFF))).get()
         #expect(found.map(\.handle) == [4])
     }
@@ -98,8 +98,8 @@ import Testing
         ("05 01 0300 0229", GATTFailure.outOfRange(3)), ("05 01 0500 0229 0500 0129", .noProgress(at: 5)),
         ("01 04 0400 06", .att(request: .findInformationRequest, handle: 4, code: .requestNotSupported)),
     ])
-    func aMalformedResponseIsRefused(answer: String, failure: GATTFailure) throws {
-        var script = try ScriptedAnswers([answer])
+    func aMalformedResponseIsRefused(response: String, failure: GATTFailure) throws {
+        var script = try ScriptedResponses([response])
         #expect(try script.run(DescriptorDiscovery(of: characteristic(9))).failure == failure)
     }
 }

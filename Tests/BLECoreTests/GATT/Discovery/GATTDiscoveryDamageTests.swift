@@ -20,28 +20,29 @@ import Testing
                 }
             }
             for variant in variants {
-                let answers = good.prefix(place) + [Hex.encode(variant)] + good.dropFirst(place + 1)
-                for level in DiscoveryLevel.allCases { runToTheEnd(Array(answers), level: level) }
+                let responses = good.prefix(place) + [Hex.encode(variant)] + good.dropFirst(place + 1)
+                for level in DiscoveryLevel.allCases { runToTheEnd(Array(responses), level: level) }
             }
         }
     }
 
     /// Whatever is requested after the script gets a response with Attribute Not Found.
-    private func runToTheEnd(_ answers: [String], level: DiscoveryLevel) {
+    private func runToTheEnd(_ responses: [String], level: DiscoveryLevel) {
         var discovery = GATTDiscovery(level: level, mtu: 23)
-        var left = answers[...]
+        var left = responses[...]
         var step = discovery.begin()
         for _ in 0..<1_000 {
             guard case .send(let request) = step else { return }
             let opcode = ATTOpcode(rawValue: request.first ?? 0)
             let notFound = ATTErrorResponse(requestOpcode: opcode, handle: 1, code: .attributeNotFound)
-            guard let answer = left.popFirst(), let bytes = try? Hex.decode(answer), let reply = try? ATTReply(bytes)
+            guard let response = left.popFirst(), let bytes = try? Hex.decode(response),
+                let reply = try? ATTReply(bytes)
             else {
                 step = discovery.received(.error(notFound))
                 continue
             }
             step = discovery.received(reply)
         }
-        Issue.record("\(answers) never ends")
+        Issue.record("\(responses) never ends")
     }
 }

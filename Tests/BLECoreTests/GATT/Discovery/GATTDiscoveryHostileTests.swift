@@ -6,9 +6,9 @@ import Testing
 /// them.
 @Suite struct GATTDiscoveryHostileTests {
     private func discover(
-        _ answers: [String], level: DiscoveryLevel = .full, mtu: UInt16 = 23, isStrict: Bool = false
+        _ responses: [String], level: DiscoveryLevel = .full, mtu: UInt16 = 23, isStrict: Bool = false
     ) throws -> Result<GATTDatabase, GATTFailure> {
-        var script = try ScriptedAnswers(answers)
+        var script = try ScriptedResponses(responses)
         return try script.run(GATTDiscovery(level: level, mtu: mtu, isStrict: isStrict))
     }
 
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test("impossible entry lengths", .row("G01"), arguments: [0, 1, 3, 5, 7, 19, 21, 255] as [UInt8])
-    func impossibleEntryLength(length: UInt8) throws {
+    func impossibleEntryLengthsAreMalformed(length: UInt8) throws {
         let services = try discover([list(0x11, entryLength: length)])
         #expect(services.isMalformed)
         guard length != 7, length != 21 else { return }
@@ -38,7 +38,7 @@ import Testing
     /// A reference is two handles, and a short UUID or none. One with a long UUID would be longer than the
     /// specification has it.
     @Test("impossible lengths of references", .row("G01"), arguments: [0, 1, 3, 5, 7, 20] as [Int])
-    func impossibleIncludeLength(length: Int) throws {
+    func impossibleIncludeLengthsAreMalformed(length: Int) throws {
         let value = [5, 0, 8, 0, 0x0F, 0x18] + [UInt8](repeating: 0x2A, count: 14)
         let include = Hex.encode([0x09, UInt8(2 + length), 2, 0] + value.prefix(length))
         let found = try discover(
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test("the same or lower handles again", .row("G03"))
-    func handlesAgain() throws {
+    func handlesThatComeAgainEndTheDiscovery() throws {
         let services = try discover([Self.service, "11 06 0500 0A00 0F18"])
         #expect(services.failure == .noProgress(at: 5))
         let same = try discover(["11 06 0300 0A00 0F18", "11 06 0300 0A00 0F18"])
@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test("handles outside the range asked for", .row("G04"))
-    func outsideTheRange() throws {
+    func handlesOutsideTheRangeEndTheDiscovery() throws {
         let characteristics = try discover([Self.service, Self.noMoreServices, "09 07 0B00 02 0C00 192A"])
         #expect(characteristics.failure == .outOfRange(11))
         let descriptors = try discover(
@@ -104,24 +104,24 @@ import Testing
                 ]
             ),
         ] as [(DiscoveryLevel, [String])])
-    func laterEntryOutsideTheRange(level: DiscoveryLevel, answers: [String]) throws {
-        #expect(try discover(answers, level: level).failure == .outOfRange(11))
+    func laterEntryOutsideTheRange(level: DiscoveryLevel, responses: [String]) throws {
+        #expect(try discover(responses, level: level).failure == .outOfRange(11))
     }
 
     @Test("a later service is outside the range asked for", .row("G04"))
     func laterServiceOutsideTheRange() throws {
-        var script = try ScriptedAnswers(["11 06 0100 0500 0F18 0B00 0C00 0A18"])
+        var script = try ScriptedResponses(["11 06 0100 0500 0F18 0B00 0C00 0A18"])
         #expect(try script.run(GATTDiscovery(in: 1...10, mtu: 23)).failure == .outOfRange(11))
     }
 
     @Test("a service that begins at 0 or ends ahead of its beginning", .row("G05"))
-    func impossibleServiceRange() throws {
+    func impossibleServiceRangesEndTheDiscovery() throws {
         #expect(try discover(["11 06 0000 0A00 0F18"]).isMalformed)
         #expect(try discover(["11 06 0900 0500 0F18"]).isMalformed)
     }
 
     @Test("the last handle is 0xFFFF", .row("G06"))
-    func lastHandle() throws {
+    func theDiscoveryEndsAtTheLastHandle() throws {
         let found = try discover(["11 06 FDFF FFFF 0F18", "09 07 FEFF 02 FFFF 192A", "01 04 0100 0A"]).get()
         #expect(found.characteristics.map(\.valueHandle) == [0xFFFF])
         #expect(found.characteristics.map(\.endHandle) == [0xFFFF])
@@ -130,14 +130,14 @@ import Testing
 
     @Test("a service claims everything up to 0xFFFF", .row("G07"))
     func clampedService() throws {
-        let answers = [
+        let responses = [
             "11 06 0100 FFFF 0018 0600 0800 0F18", "01 10 0900 0A", "09 07 0200 02 0300 002A 0700 02 0800 192A",
             "01 04 0400 0A",
         ]
-        let found = try discover(answers).get()
+        let found = try discover(responses).get()
         #expect(found.services.map(\.handles) == [1...5, 6...8])
         #expect(found.quirks == [.serviceEndClamped(1)])
-        #expect(try discover(answers, isStrict: true).failure == .quirk(.serviceEndClamped(1)))
+        #expect(try discover(responses, isStrict: true).failure == .quirk(.serviceEndClamped(1)))
     }
 
     /// The end 0 made another stack search a range that never ended (bluekitchen/btstack#678).
@@ -171,7 +171,7 @@ import Testing
     }
 
     @Test("services out of order or overlapping", .row("G08"))
-    func overlappingServices() throws {
+    func ofOverlappingServicesTheFirstIsKept() throws {
         let unsorted = try discover(
             ["11 06 0500 0800 0F18 0100 0400 0018", "01 10 0900 0A", "01 08 0600 0A"], level: .structure
         ).get()
@@ -185,7 +185,7 @@ import Testing
     }
 
     @Test("one handle in each response, without end", .row("G09"))
-    func requestBudget() throws {
+    func oneHandleInEachResponseEndsAtTheLimit() throws {
         var server = TestAttributeServer(ModelDatabase())
         server.intercept = { packet in
             switch packet {
@@ -206,7 +206,7 @@ import Testing
 
     /// The list of services continues, but nothing new comes: refused includes of a service that never shows.
     @Test("more requests than attributes", .row("G09"))
-    func requestsWithoutAttributes() throws {
+    func requestsWithoutAttributesEndAtTheLimit() throws {
         var server = TestAttributeServer(ModelDatabase())
         server.intercept = { packet in
             guard case .readByGroupTypeRequest(let request) = packet else { return nil }
@@ -227,7 +227,7 @@ import Testing
     /// Each reference names a service that is not there and does not say of which kind it is, and comes alone: four
     /// requests for one attribute.
     @Test("references that cost more requests than they are worth", .row("G09"))
-    func costlyReferences() throws {
+    func costlyReferencesEndAtTheLimit() throws {
         var server = TestAttributeServer(ModelDatabase())
         server.intercept = { packet in
             switch packet {
@@ -254,7 +254,7 @@ import Testing
     }
 
     @Test("65,535 attributes", .row("G10"))
-    func tooManyAttributes() throws {
+    func tooManyAttributesEndTheDiscovery() throws {
         for mtu in [23, 517] {
             var server = TestAttributeServer(ModelDatabase(), mtu: mtu)
             server.intercept = { packet in
@@ -273,7 +273,7 @@ import Testing
     }
 
     @Test("services that include each other, themselves, and what is not there", .row("G11"))
-    func includeCycles() throws {
+    func includesMayFormACycle() throws {
         var database = ModelDatabase()
         database.service(0x1800)
         database.include(5...8, uuid: 0x180F)
@@ -293,7 +293,7 @@ import Testing
     }
 
     @Test("impossible value handles", .row("G12"), arguments: ["0000", "0100", "0200", "0B00", "0600"])
-    func impossibleValueHandle(value: String) throws {
+    func aCharacteristicWithAnImpossibleValueHandleIsDropped(value: String) throws {
         // The second declaration, at 5, is fine; 6 is its value, so the first cannot have it too.
         let found = try discover(
             [
@@ -306,13 +306,13 @@ import Testing
 
     @Test(
         "impossible lists of types", .row("G13"), arguments: ["05 00 0400 0129", "05 03 0400 0129", "05 02 0400 0129"])
-    func impossibleInformation(answer: String) throws {
-        let result = try discover([Self.service, Self.noMoreServices, "09 07 0200 02 0300 192A", answer])
+    func impossibleListsOfTypesAreMalformed(response: String) throws {
+        let result = try discover([Self.service, Self.noMoreServices, "09 07 0200 02 0300 192A", response])
         #expect(result.isMalformed)
     }
 
     @Test("ten configurations, or none", .row("G14"))
-    func configurations() throws {
+    func ofTenConfigurationsTheFirstCounts() throws {
         var database = ModelDatabase()
         database.service(0x180F)
         database.characteristic(0x2A19, .notify)

@@ -24,7 +24,7 @@ import Testing
 
     /// A characteristic without room for descriptors is not asked about: another stack sends a range that ends ahead
     /// of its beginning.
-    @Test func noRequestForNoDescriptors() throws {
+    @Test func noRequestIsSentForNoDescriptors() throws {
         var database = ModelDatabase()
         database.service(0x180F)
         database.characteristic(0x2A19, .read)
@@ -48,8 +48,8 @@ import Testing
     }
 
     /// A declaration at 0xFFFF has no room for its value; another stack traps on it.
-    @Test func declarationAtTheLastHandle() throws {
-        var script = try ScriptedAnswers([
+    @Test func aDeclarationAtTheLastHandleIsDropped() throws {
+        var script = try ScriptedResponses([
             "11 06 0100 FFFF 0F18", "09 07 FFFF 02 0000 192A", "01 04 0100 0A",
         ])
         let found = try script.run(GATTDiscovery(level: .full, mtu: 23)).get()
@@ -102,7 +102,7 @@ import Testing
     }
 
     @Test func aRefusedFirstRequestIsAFailure() throws {
-        var script = try ScriptedAnswers(["01 10 0100 05"])
+        var script = try ScriptedResponses(["01 10 0100 05"])
         let failure = try script.run(GATTDiscovery(mtu: 23)).failure
         #expect(failure == .att(.readByGroupTypeRequest, 1, .insufficientAuthentication))
     }
@@ -163,7 +163,7 @@ import Testing
 
     /// Types that nobody may see: the rest is found, and the place is named.
     @Test func refusedTypesAreNamedAndTheRestIsFound() throws {
-        var script = try ScriptedAnswers([
+        var script = try ScriptedResponses([
             "11 06 0100 0A00 0F18", "01 10 0B00 0A", "09 07 0200 02 0300 192A", "01 04 0400 06",
         ])
         let found = try script.run(GATTDiscovery(level: .full, mtu: 23)).get()

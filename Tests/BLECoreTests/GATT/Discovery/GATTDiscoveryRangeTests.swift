@@ -78,7 +78,7 @@ import Testing
 
     /// A peer that gives the service more than the range that it named is cut off, and what follows is kept.
     @Test func staysInItsRange() throws {
-        var script = try ScriptedAnswers(["11 06 1400 ffff 0f18", "09 07 1500 02 1600 192a", "01 08 1700 0a"])
+        var script = try ScriptedResponses(["11 06 1400 ffff 0f18", "09 07 1500 02 1600 192a", "01 08 1700 0a"])
         let part = try script.run(GATTDiscovery(level: .structure, in: 20...39, mtu: 23)).get()
         #expect(part.services.map(\.handles) == [20...39])
         #expect(part.quirks == [.serviceEndClamped(20)])

@@ -66,11 +66,11 @@ import Testing
     @Test func aDamagedResponseEndsInAListOrAFailure() throws {
         for recorded in GATTVectors.cases where recorded.operation.hasPrefix("discover-") {
             for line in recorded.script.compactMap(\.s2c) {
-                let answer = try Hex.decode(line)
-                var damaged = (1..<answer.count).map { Array(answer.prefix($0)) }
-                for index in answer.indices.dropFirst() {
+                let packet = try Hex.decode(line)
+                var damaged = (1..<packet.count).map { Array(packet.prefix($0)) }
+                for index in packet.indices.dropFirst() {
                     for bit in [0x01, 0x80] as [UInt8] {
-                        var flipped = answer
+                        var flipped = packet
                         flipped[index] ^= bit
                         damaged.append(flipped)
                     }
@@ -104,8 +104,8 @@ import Testing
         Issue.record("\(Procedure.self) goes on after \(Hex.encode(pdu))")
     }
 
-    private func responses(_ recorded: GATTVectors.Case) throws -> ScriptedAnswers {
-        try ScriptedAnswers(recorded.script.compactMap(\.s2c))
+    private func responses(_ recorded: GATTVectors.Case) throws -> ScriptedResponses {
+        try ScriptedResponses(recorded.script.compactMap(\.s2c))
     }
 }
 
@@ -116,17 +116,17 @@ extension GATTVectors.Case {
 /// What peers get wrong, written by hand after the layouts in Core Vol 3 Part F, 3.4.
 @Suite struct ListingProcedureTests {
     @Test func aServiceWithoutEndReachesToTheNext() throws {
-        var script = try ScriptedAnswers(["1106 0100 0000 0018", "1106 0500 ffff 0118 0900 0c00 0218", "01100d000a"])
+        var script = try ScriptedResponses(["1106 0100 0000 0018", "1106 0500 ffff 0118 0900 0c00 0218", "01100d000a"])
         let found = try script.run(ServiceDiscovery()).get()
         #expect(found.map(\.handles) == [1...4, 5...8, 9...12])
     }
 
     @Test func aListMayEndWithAWrongError() throws {
-        var script = try ScriptedAnswers(["1106 0100 0400 0018", "0110 0500 10"])
+        var script = try ScriptedResponses(["1106 0100 0400 0018", "0110 0500 10"])
         #expect(try script.run(ServiceDiscovery()).get().count == 1)
-        var refused = try ScriptedAnswers(["0110 0100 10"])
+        var refused = try ScriptedResponses(["0110 0100 10"])
         #expect(try refused.run(ServiceDiscovery()).failure == .att(.readByGroupTypeRequest, 1, .unsupportedGroupType))
-        var locked = try ScriptedAnswers(["1106 0100 0400 0018", "0110 0500 05"])
+        var locked = try ScriptedResponses(["1106 0100 0400 0018", "0110 0500 05"])
         #expect(
             try locked.run(ServiceDiscovery()).failure
                 == .att(.readByGroupTypeRequest, 5, .insufficientAuthentication))
@@ -134,7 +134,7 @@ extension GATTVectors.Case {
 
     @Test(.row("G04")) func noEntryMayBeOutsideTheRange() throws {
         func failure<Procedure: GATTProcedure>(_ procedure: Procedure, _ response: String) throws -> GATTFailure? {
-            var script = try ScriptedAnswers([response])
+            var script = try ScriptedResponses([response])
             return try script.run(procedure).failure
         }
         #expect(
@@ -152,7 +152,7 @@ extension GATTVectors.Case {
     /// A declaration has 3 bytes and a UUID of 2 or 16, a reference 4 bytes and a short UUID or none, a service a UUID.
     @Test(.row("G01"), arguments: [0, 1, 3, 4, 6, 18] as [Int]) func entriesHaveALengthOfTheirKind(length: Int) throws {
         func isRefused<Procedure: GATTProcedure>(_ procedure: Procedure, _ list: [UInt8]) throws -> Bool {
-            var script = try ScriptedAnswers([Hex.encode(list)])
+            var script = try ScriptedResponses([Hex.encode(list)])
             return try script.run(procedure).isMalformed
         }
         let value = [3, 0, 5, 0, 0x0F, 0x18, 0x2A] + [UInt8](repeating: 0x2A, count: 12)
@@ -163,20 +163,20 @@ extension GATTVectors.Case {
     }
 
     @Test(.row("G06")) func afterTheLastHandleNothingIsRequested() throws {
-        var services = try ScriptedAnswers(["1106 0100 0400 0018 0500 ffff 0f18"])
+        var services = try ScriptedResponses(["1106 0100 0400 0018 0500 ffff 0f18"])
         #expect(try services.run(ServiceDiscovery()).get().map(\.handles) == [1...4, 5...0xFFFF])
         #expect(services.requests.count == 1)
-        var characteristics = try ScriptedAnswers(["0907 feff 02 ffff 192a"])
+        var characteristics = try ScriptedResponses(["0907 feff 02 ffff 192a"])
         #expect(
             try characteristics.run(CharacteristicDiscovery(in: 0xFFF0...0xFFFF)).get().map(\.valueHandle) == [0xFFFF])
         #expect(characteristics.requests.count == 1)
-        var descriptors = try ScriptedAnswers(["0501 ffff 0229"])
+        var descriptors = try ScriptedResponses(["0501 ffff 0229"])
         #expect(try descriptors.run(DescriptorDiscovery(in: 0xFFF0...0xFFFF)).get().map(\.handle) == [0xFFFF])
         #expect(descriptors.requests.count == 1)
     }
 
     @Test func secondaryServicesHaveATypeOfTheirOwn() throws {
-        var script = try ScriptedAnswers(["1106 1000 1400 0f18", "0110 1500 0a"])
+        var script = try ScriptedResponses(["1106 1000 1400 0f18", "0110 1500 0a"])
         let found = try script.run(ServiceDiscovery(isPrimary: false)).get()
         #expect(found == [GATTService(handles: 16...20, uuid: 0x180F, isPrimary: false)])
         #expect(script.requestTexts == ["100100ffff0128", "101500ffff0128"])
@@ -184,26 +184,28 @@ extension GATTVectors.Case {
 
     /// Find By Type Value is for primary services alone: Zephyr's server refuses others as not found.
     @Test func secondaryServicesWithAUUIDAreChosenFromTheList() throws {
-        var script = try ScriptedAnswers(["1106 1000 0000 0f18 1500 1a00 0a18", "1106 1b00 1f00 0f18", "0110 2000 0a"])
+        var script = try ScriptedResponses([
+            "1106 1000 0000 0f18 1500 1a00 0a18", "1106 1b00 1f00 0f18", "0110 2000 0a",
+        ])
         let found = try script.run(ServiceDiscovery(0x180F, isPrimary: false)).get()
         #expect(found.map(\.handles) == [16...20, 27...31])
         #expect(script.requestTexts == ["100100ffff0128", "101b00ffff0128", "102000ffff0128"])
-        var other = try ScriptedAnswers(["1106 1000 1400 0f18", "0110 1500 0a"])
+        var other = try ScriptedResponses(["1106 1000 1400 0f18", "0110 1500 0a"])
         #expect(try other.run(ServiceDiscovery(0x180A, isPrimary: false)).get() == [])
     }
 
     @Test func aPeerThatRepeatsItselfIsLeft() throws {
-        var services = try ScriptedAnswers(["1106 0100 0400 0018", "1106 0100 0400 0018"])
+        var services = try ScriptedResponses(["1106 0100 0400 0018", "1106 0100 0400 0018"])
         #expect(try services.run(ServiceDiscovery()).failure == .noProgress(at: 1))
-        var characteristics = try ScriptedAnswers(["0907 0200 02 0300 192a", "0907 0200 02 0300 192a"])
+        var characteristics = try ScriptedResponses(["0907 0200 02 0300 192a", "0907 0200 02 0300 192a"])
         #expect(try characteristics.run(CharacteristicDiscovery(in: 1...20)).failure == .noProgress(at: 2))
-        var includes = try ScriptedAnswers(["0808 0200"])
+        var includes = try ScriptedResponses(["0808 0200"])
         #expect(try includes.run(IncludeDiscovery(in: 1...20)).isMalformed)
     }
 
     /// Three references in one response: handle, first and last handle of the service, UUID (Core Vol 3 Part G, 4.5.1).
     @Test(arguments: 1...3) func aListOfReferencesEndsAtItsLimit(limit: Int) throws {
-        var script = try ScriptedAnswers(["0908 0200 1000 1f00 0f18 0300 2000 2f00 0a18 0400 3000 3f00 0518"])
+        var script = try ScriptedResponses(["0908 0200 1000 1f00 0f18 0300 2000 2f00 0a18 0400 3000 3f00 0518"])
         let found = try script.run(IncludeDiscovery(in: 1...20, limit: limit)).get()
         #expect(found.map(\.handles) == [0x10...0x1F, 0x20...0x2F, 0x30...0x3F].prefix(limit).map { $0 })
         #expect(script.requestTexts.count == 1)
@@ -211,7 +213,7 @@ extension GATTVectors.Case {
 
     /// Without a UUID the reference is to a service with a long one, which is read where the list needs it.
     @Test func aReferenceBeyondTheLimitIsNotRead() throws {
-        var script = try ScriptedAnswers([
+        var script = try ScriptedResponses([
             "0906 0200 1000 1f00 0300 2000 2f00", "0b 9ecadc24 0ee5a9e0 93f3a3b5 0100406e",
         ])
         let found = try script.run(IncludeDiscovery(in: 1...20, limit: 1)).get()
@@ -220,7 +222,7 @@ extension GATTVectors.Case {
     }
 
     @Test func anImpossibleValueHandleIsLeftOut() throws {
-        var script = try ScriptedAnswers(["0907 0200 02 0200 192a 0400 02 0500 1a2a", "0108 0600 0a"])
+        var script = try ScriptedResponses(["0907 0200 02 0200 192a 0400 02 0500 1a2a", "0108 0600 0a"])
         let found = try script.run(CharacteristicDiscovery(in: 1...20)).get()
         #expect(found.map(\.uuid) == [0x2A1A])
         #expect(found.map(\.endHandle) == [20])
@@ -249,7 +251,7 @@ extension GATTVectors.Case {
     }
 
     @Test func anIncludedServiceWhoseUUIDCannotBeReadHasNone() throws {
-        var script = try ScriptedAnswers(["0906 0200 2000 2900", "010a 2000 05", "0108 0300 0a"])
+        var script = try ScriptedResponses(["0906 0200 2000 2900", "010a 2000 05", "0108 0300 0a"])
         let found = try script.run(IncludeDiscovery(in: 1...20)).get()
         #expect(found == [GATTService.Include(handle: 2, handles: 0x20...0x29, uuid: nil)])
     }

@@ -2,12 +2,12 @@ import BLECore
 import Testing
 
 /// Runs a procedure against responses written down beforehand; what it asks is kept.
-struct ScriptedAnswers {
-    var answers: [[UInt8]]
+struct ScriptedResponses {
+    var responses: [[UInt8]]
     private(set) var requests: [[UInt8]] = []
 
-    init(_ answers: [String]) throws {
-        self.answers = try answers.map { try Hex.decode($0) }
+    init(_ responses: [String]) throws {
+        self.responses = try responses.map { try Hex.decode($0) }
     }
 
     mutating func run<Procedure: GATTProcedure>(
@@ -21,8 +21,8 @@ struct ScriptedAnswers {
             case .failed(let failure): return .failure(failure)
             case .send(let request):
                 requests.append(request)
-                guard !answers.isEmpty else { throw AnswersRanOut(request: Hex.encode(request)) }
-                step = procedure.received(try ATTReply(answers.removeFirst()))
+                guard !responses.isEmpty else { throw ResponsesRanOut(request: Hex.encode(request)) }
+                step = procedure.received(try ATTReply(responses.removeFirst()))
             }
         }
     }
@@ -30,7 +30,7 @@ struct ScriptedAnswers {
     var requestTexts: [String] { requests.map { Hex.encode($0) } }
 }
 
-struct AnswersRanOut: Error {
+struct ResponsesRanOut: Error {
     var request: String
 }
 

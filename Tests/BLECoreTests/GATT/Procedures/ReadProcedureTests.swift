@@ -17,8 +17,8 @@ import Testing
     // MARK: MTU
 
     @Test(arguments: [("03 1700", 23), ("03 F700", 247), ("03 FFFF", 517), ("03 0000", 23), ("01 02 0000 06", 23)])
-    func exchangesMTU(answer: String, mtu: UInt16) throws {
-        var script = try ScriptedAnswers([answer])
+    func exchangesMTU(response: String, mtu: UInt16) throws {
+        var script = try ScriptedResponses([response])
         #expect(try script.run(MTUExchange()).get() == mtu)
         #expect(script.requestTexts == ["020502"])
     }
@@ -26,13 +26,13 @@ import Testing
     /// An error with handle 0 and code 6 stalls another stack forever; any other code must do no harm either.
     @Test(arguments: [0x01, 0x04, 0x06, 0x0E, 0x80, 0xFF] as [UInt8])
     func anyErrorMeansTheSmallestMTU(code: UInt8) throws {
-        var script = try ScriptedAnswers([Hex.encode([0x01, 0x02, 0x00, 0x00, code])])
+        var script = try ScriptedResponses([Hex.encode([0x01, 0x02, 0x00, 0x00, code])])
         #expect(try script.run(MTUExchange()).get() == 23)
     }
 
     @Test func damagedMTUResponseIsMalformed() throws {
-        for answer in ["03", "03 17", "03 1700 00"] {
-            var script = try ScriptedAnswers([answer])
+        for response in ["03", "03 17", "03 1700 00"] {
+            var script = try ScriptedResponses([response])
             #expect(try script.run(MTUExchange()).isMalformed)
         }
     }
@@ -55,7 +55,7 @@ import Testing
         #expect(try server.run(ReadLong(handle: 3, mtu: 23)).get() == value(22))
         let first = "0B" + Hex.encode(value(22))
         for code in ["07", "0B"] {
-            var script = try ScriptedAnswers([first, "01 0C 0300 " + code])
+            var script = try ScriptedResponses([first, "01 0C 0300 " + code])
             #expect(try script.run(ReadLong(handle: 3, mtu: 23)).get() == value(22))
             #expect(script.requestTexts == ["0a0300", "0c03001600"])
         }
@@ -63,21 +63,21 @@ import Testing
 
     @Test("any other error fails", .row("G16"), arguments: [0x01, 0x02, 0x05, 0x06, 0x0A, 0x80] as [UInt8])
     func otherErrorsFail(code: UInt8) throws {
-        var script = try ScriptedAnswers(["0B" + Hex.encode(value(22)), Hex.encode([0x01, 0x0C, 3, 0, code])])
+        var script = try ScriptedResponses(["0B" + Hex.encode(value(22)), Hex.encode([0x01, 0x0C, 3, 0, code])])
         let failure = try script.run(ReadLong(handle: 3, mtu: 23)).failure
         #expect(failure == .att(.readBlobRequest, 3, ATTErrorCode(rawValue: code)))
     }
 
     @Test("the first request has no such ending", .row("G16"), arguments: [0x07, 0x0B] as [UInt8])
     func firstRequestFails(code: UInt8) throws {
-        var script = try ScriptedAnswers([Hex.encode([0x01, 0x0A, 3, 0, code])])
+        var script = try ScriptedResponses([Hex.encode([0x01, 0x0A, 3, 0, code])])
         let failure = try script.run(ReadLong(handle: 3, mtu: 23)).failure
         #expect(failure == .att(.readRequest, 3, ATTErrorCode(rawValue: code)))
     }
 
     /// Full pieces forever overflow a counter in another stack and end its process.
     @Test("full pieces forever", .row("G15"), arguments: [23, 24, 129, 247, 517])
-    func endlessValue(mtu: Int) throws {
+    func anEndlessValueIsTooLong(mtu: Int) throws {
         var server = server(0, mtu: mtu)
         server.intercept = { packet in
             let piece = [UInt8](repeating: 0xAB, count: mtu - 1)
@@ -118,20 +118,20 @@ import Testing
     }
 
     @Test(arguments: [("09 03 0100 00", GATTFailure.outOfRange(1)), ("09 03 0500 00 0500 00", .noProgress(at: 5))])
-    func refusesHandlesThatWereNotAskedFor(answer: String, failure: GATTFailure) throws {
-        var script = try ScriptedAnswers([answer])
+    func refusesHandlesThatWereNotAskedFor(response: String, failure: GATTFailure) throws {
+        var script = try ScriptedResponses([response])
         #expect(try script.run(ReadByUUID(0x2A19, in: 3...9, mtu: 23)).failure == failure)
     }
 
     @Test(arguments: ["09 00 0300", "09 01 03", "09 04 0300 00", "09"])
-    func refusesImpossibleLists(answer: String) throws {
-        var script = try ScriptedAnswers([answer])
+    func refusesImpossibleLists(response: String) throws {
+        var script = try ScriptedResponses([response])
         #expect(try script.run(ReadByUUID(0x2A19, mtu: 23)).isMalformed)
     }
 
     /// Behind the last handle there is nothing to ask about; it must not begin again with the first ones.
     @Test("the last handle has a value", .row("G06")) func endsAtTheLastHandle() throws {
-        var script = try ScriptedAnswers(["09 03 FDFF 01 FFFF 02"])
+        var script = try ScriptedResponses(["09 03 FDFF 01 FFFF 02"])
         let values = try script.run(ReadByUUID(0x2A19, mtu: 23)).get()
         #expect(values == [.init(handle: 0xFFFD, value: [1]), .init(handle: 0xFFFF, value: [2])])
         #expect(script.requestTexts == ["080100ffff192a"])
@@ -140,13 +140,13 @@ import Testing
     // MARK: Several values
 
     @Test func readsSeveralValues() throws {
-        var script = try ScriptedAnswers(["0F 0102030405"])
+        var script = try ScriptedResponses(["0F 0102030405"])
         #expect(try script.run(ReadMultiple(handles: [3, 7], mtu: 23)).get() == [1, 2, 3, 4, 5])
         #expect(script.requestTexts == ["0e03000700"])
     }
 
     @Test func keepsSeveralValuesApart() throws {
-        var script = try ScriptedAnswers(["21 0200 0102 0000 0100 FF"])
+        var script = try ScriptedResponses(["21 0200 0102 0000 0100 FF"])
         let values = try script.run(ReadMultipleVariable(handles: [3, 7, 9], mtu: 23)).get()
         #expect(
             values == [.init(handle: 3, value: [1, 2]), .init(handle: 7, value: []), .init(handle: 9, value: [255])])
@@ -156,11 +156,11 @@ import Testing
     /// A full packet may end inside the last value; a short one may not.
     @Test func lastOfSeveralValuesMayBeCut() throws {
         let full = "21 0500 0102030405 1400" + String(repeating: "AB", count: 13)
-        var script = try ScriptedAnswers([full])
+        var script = try ScriptedResponses([full])
         let values = try script.run(ReadMultipleVariable(handles: [3, 7, 9], mtu: 23)).get()
         #expect(values.map(\.mayBeCut) == [false, true])
         #expect(values.map(\.value.count) == [5, 13])
-        script = try ScriptedAnswers(["21 0200 0102 0500 01"])
+        script = try ScriptedResponses(["21 0200 0102 0500 01"])
         #expect(try script.run(ReadMultipleVariable(handles: [3, 7], mtu: 23)).isMalformed)
     }
 
@@ -169,13 +169,13 @@ import Testing
     @Test(
         "fewer values than handles, and room for more", .row("T28"),
         arguments: ["21 0200 0102", "21 0200 0102 0100 03"])
-    func refusesToGuessWhichValueIsMissing(answer: String) throws {
-        var script = try ScriptedAnswers([answer])
+    func refusesToGuessWhichValueIsMissing(response: String) throws {
+        var script = try ScriptedResponses([response])
         #expect(try script.run(ReadMultipleVariable(handles: [3, 7, 9], mtu: 23)).isMalformed)
     }
 
     @Test func refusesWhatDoesNotFit() throws {
-        var script = try ScriptedAnswers([])
+        var script = try ScriptedResponses([])
         let many = [AttributeHandle](1...12)
         #expect(
             try script.run(ReadMultiple(handles: many, mtu: 23)).failure == .impossibleRequest(.readMultipleRequest))

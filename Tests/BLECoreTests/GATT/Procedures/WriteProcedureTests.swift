@@ -50,8 +50,8 @@ import Testing
     @Test func refusesValuesLongerThanAnAttribute() throws {
         var server = server()
         #expect(try server.run(WriteLong(handle: 3, value: value(513), mtu: 23)).failure == .valueTooLong(partial: []))
-        let behind = WriteLong(handle: 3, value: value(12), offset: 501, mtu: 23)
-        #expect(try server.run(behind).failure == .valueTooLong(partial: []))
+        let beyond = WriteLong(handle: 3, value: value(12), offset: 501, mtu: 23)
+        #expect(try server.run(beyond).failure == .valueTooLong(partial: []))
         #expect(server.requests.isEmpty)
     }
 
@@ -72,8 +72,8 @@ import Testing
             "17 0400 0000 000102", "17 0300 0100 000102", "17 0300 0000 000103", "17 0300 0000 0001",
             "17 0300 0000 00010203",
         ])
-    func wrongEcho(echo: String) throws {
-        var script = try ScriptedAnswers([echo, "19"])
+    func aWrongEchoCancelsTheWrite(echo: String) throws {
+        var script = try ScriptedResponses([echo, "19"])
         let failure = try script.run(WriteLong(handle: 3, value: value(3), mtu: 23)).failure
         #expect(failure == .reliableWriteMismatch(3))
         #expect(script.requestTexts == ["1603000000000102", "1800"])
@@ -81,13 +81,13 @@ import Testing
 
     @Test("a damaged echo", .row("G17"), arguments: ["17", "17 03", "17 0300 00", "13"])
     func damagedEcho(echo: String) throws {
-        var script = try ScriptedAnswers([echo, "19"])
+        var script = try ScriptedResponses([echo, "19"])
         #expect(try script.run(WriteLong(handle: 3, value: value(3), mtu: 23)).isMalformed)
         #expect(script.requestTexts.last == "1800")
     }
 
     @Test("the peer's queue is full midway", .row("G18"))
-    func queueFull() throws {
+    func aFullQueueCancelsTheWrite() throws {
         var server = server(queueLimit: 3)
         let failure = try server.run(WriteLong(handle: 3, value: value(100), mtu: 23)).failure
         #expect(failure == .att(.prepareWriteRequest, 3, .prepareQueueFull))
@@ -99,15 +99,15 @@ import Testing
     @Test(
         "the clearing up is refused too; the first failure counts", .row("G18"),
         arguments: ["19", "01 18 0000 0E", "FF"])
-    func clearingUpIsRefused(answer: String) throws {
-        var script = try ScriptedAnswers(["01 16 0300 09", answer])
+    func clearingUpIsRefused(response: String) throws {
+        var script = try ScriptedResponses(["01 16 0300 09", response])
         let failure = try script.run(WriteLong(handle: 3, value: value(3), mtu: 23)).failure
         #expect(failure == .att(.prepareWriteRequest, 3, .prepareQueueFull))
     }
 
     @Test("Execute Write is refused; nothing is left to clear up", .row("G18"))
     func executeRefused() throws {
-        var script = try ScriptedAnswers(["17 0300 0000 000102", "01 18 0300 0D"])
+        var script = try ScriptedResponses(["17 0300 0000 000102", "01 18 0300 0D"])
         let failure = try script.run(WriteLong(handle: 3, value: value(3), mtu: 23)).failure
         #expect(failure == .att(.executeWriteRequest, 3, .invalidAttributeValueLength))
         #expect(script.requestTexts == ["1603000000000102", "1801"])

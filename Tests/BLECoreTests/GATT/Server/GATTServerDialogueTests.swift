@@ -6,12 +6,12 @@ import Testing
     @Test(
         "the server sends what they expect, unless the specification requires something else",
         arguments: ServerDialogue.all)
-    func dialogue(_ dialogue: ServerDialogue) throws {
+    func theServerSendsWhatTheDialogueExpects(_ dialogue: ServerDialogue) throws {
         #expect(try dialogue.differences() == ServerDialogue.deviations[dialogue.name]?.differences ?? [])
     }
 
     @Test("there are 90 of the test suite, so many of each group, and 3 of robustness")
-    func count() throws {
+    func allDialoguesOfTheTestSuiteAreThere() throws {
         let dialogues = try ServerDialogue.read()
         #expect(
             Dictionary(grouping: dialogues, by: \.group).mapValues(\.count)

@@ -77,7 +77,7 @@ import Testing
     ]
 
     @Test("the dialogue is that of the specification", arguments: dialogues)
-    func dialogue(_ dialogue: Dialogue) throws {
+    func theDialogueIsThatOfTheSpecification(_ dialogue: Dialogue) throws {
         var client = try GATTServerExchangeTests.client()
         client.secure(dialogue.link)
         for (request, response) in dialogue.exchanges {
@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test("GATT/SR/GAN/BV-03-C: a value is notified while it is configured so, not before and not after")
-    func notification() throws {
+    func aValueIsNotifiedOnlyWhileItIsConfiguredSo() throws {
         var client = try GATTServerExchangeTests.client()
         #expect(client.update([9], of: 29) == .notSubscribed)
         for _ in 0..<2 {
@@ -101,7 +101,7 @@ import Testing
     }
 
     @Test("GATT/SR/GAI/BV-02-C: a value is indicated while it is configured so, not before and not after")
-    func indication() throws {
+    func aValueIsIndicatedOnlyWhileItIsConfiguredSo() throws {
         var client = try GATTServerExchangeTests.client()
         #expect(client.update([9], of: 29) == .notSubscribed)
         for _ in 0..<2 {

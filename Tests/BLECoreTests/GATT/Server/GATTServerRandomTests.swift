@@ -8,7 +8,7 @@ import Testing
     @Test(
         "One response for each request within the MTU, nothing protected, bounded memory", .row("P06"),
         arguments: 0..<40)
-    func everything(_ seed: UInt64) throws {
+    func randomPacketsGetOneResponseEachAndNothingProtected(_ seed: UInt64) throws {
         var random = SplitMix(seed)
         var client = try GATTServerExchangeTests.client(mtu: 64)
         client.decide = { _ in nil }

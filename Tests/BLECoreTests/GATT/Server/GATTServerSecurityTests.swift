@@ -54,7 +54,9 @@ import Testing
     ]
 
     @Test("every way of access, at every link", .row("P20"), arguments: accesses, requirements.indices)
-    func access(_ access: (name: String, request: String, response: String?), _ index: Int) throws {
+    func everyAccessNeedsTheLevelOfItsAttribute(
+        _ access: (name: String, request: String, response: String?), _ index: Int
+    ) throws {
         for (link, code) in zip(Self.links, Self.refusals[index]) where code != 0 {
             var client = try Self.client(Self.requirements[index])
             client.secure(link)
@@ -69,7 +71,7 @@ import Testing
     }
 
     @Test("and of an open attribute", arguments: accesses)
-    func openAccess(_ access: (name: String, request: String, response: String?)) throws {
+    func anOpenAttributeIsAccessibleAtEveryLevel(_ access: (name: String, request: String, response: String?)) throws {
         for link in Self.links { try Self.expectPermitted(access.request, .open, link) }
     }
 
@@ -94,7 +96,7 @@ import Testing
     }
 
     @Test("A value is not found by trying values, below its level", .row("P20"))
-    func oracle() throws {
+    func aProtectedValueCannotBeFoundByTrying() throws {
         var client = try Self.client(.encrypted)
         #expect(try client.send("060100fffff1ffaa") == ["010601000a"])
         client.secure(ClientSecurity())
@@ -152,7 +154,7 @@ import Testing
     }
 
     @Test("A subscription below its level sends nothing, notified or indicated", .row("P20"))
-    func subscriptions() throws {
+    func aSubscriptionBelowItsLevelSendsNothing() throws {
         var client = try ServedClient([
             ServiceDefinition(
                 0xFFF0,
@@ -211,7 +213,7 @@ import Testing
     }
 
     @Test("a record is stored at most once in 5 s, and at the end of the link", .row("P14"))
-    func storing() throws {
+    func aRecordIsStoredAtMostOnceInFiveSeconds() throws {
         var client = try Self.client(.open)
         client.secure(ClientSecurity(isBonded: true))
         client.events.removeAll()

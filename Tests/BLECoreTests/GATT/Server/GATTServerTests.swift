@@ -102,7 +102,7 @@ import Testing
     }
 
     @Test("the parts of a long value come from one result; writing, time and the next read end that")
-    func snapshot() throws {
+    func thePartsOfALongValueComeFromOneResult() throws {
         var client = try Self.client([.read, .write], .handled)
         var value: UInt8 = 0
         client.decide = { question in
@@ -244,7 +244,7 @@ import Testing
     }
 
     @Test("the application gets the batch once, and its refusal leaves everything")
-    func batch() throws {
+    func aRefusedBatchChangesNothing() throws {
         var client = try ServedClient([
             ServiceDefinition(
                 0xFFF0,
@@ -528,7 +528,7 @@ import Testing
     @Test(
         "a link without room takes one notification and a few indications, and says when it has room again", .row("P13")
     )
-    func room() throws {
+    func aLinkWithoutRoomReportsWhenItHasRoomAgain() throws {
         var limits = GATTServer.Limits()
         limits.waitingIndications = 2
         var client = try ServedClient(

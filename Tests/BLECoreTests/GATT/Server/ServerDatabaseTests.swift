@@ -9,7 +9,7 @@ import Testing
 
     /// The sample's hash is verified over the same message in `DatabaseHashTests`.
     @Test("the hash message of the specification's sample: Core Vol 3 Part G, appendix B")
-    func hashMessage() throws {
+    func theHashMessageIsThatOfTheSpecificationsSample() throws {
         var database = ServerDatabase(name: "Sample", appearance: 0, isNameWritable: true)
         let glucose = ServiceDefinition(
             0x1808, includes: [.position(1)],

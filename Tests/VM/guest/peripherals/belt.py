@@ -34,13 +34,13 @@ class Belt:
     def watch(self, made):
         """Notes what comes, and hands it on to Bumble's server as it is."""
         self.device, server = made, made.gatt_server
-        answer = server.on_gatt_pdu
+        respond = server.on_gatt_pdu
 
         def listen(bearer, pdu):
             kind = getattr(pdu, "attribute_type", None)
             self.note(
                 "request", name=pdu.name, handle=getattr(pdu, "attribute_handle", None), type=kind and uuid(kind))
-            answer(bearer, pdu)
+            respond(bearer, pdu)
 
         server.on_gatt_pdu = listen
         made.on("connection", self.connected)

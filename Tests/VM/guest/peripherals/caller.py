@@ -149,6 +149,11 @@ class Caller:
         """Takes no packets from the air meanwhile."""
         self.controller.hold(on)
 
+    async def do_filled(self):
+        """Waits, while it takes no packets, until those that wait fill the buffers of one sender: all earlier ones have come."""
+        while len(self.controller.held) < self.controller.total_num_le_acl_data_packets:
+            await asyncio.sleep(0.02)
+
     async def do_hear(self, peer=None, containing=""):
         """Scans, without requests, until there is an advertisement of this address, or with these bytes; what was received."""
         found = asyncio.get_running_loop().create_future()

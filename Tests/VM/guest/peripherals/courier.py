@@ -1,7 +1,7 @@
 """A peripheral with credit-based channels: "Courier", D1:00:00:00:00:04/random.
 
 Behind its PSMs are an echo, a source of numbered packets, a peer that says goodbye, one that is sparing with credits, and one
-that never answers. Three characteristics say how far source and miser are, and have the miser be generous.
+that never responds. Three characteristics say how far source and miser are, and have the miser be generous.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from bumble.l2cap import L2CAP_LE_Flow_Control_Credit, LeCreditBasedChannelSpec
 from common import FLAGS, device, vendor
 
 ADDRESS = "D1:00:00:00:00:04"
-ECHO, SOURCE, FAREWELL, MISER, SILENT = 0x80, 0x81, 0x82, 0x83, 0x84
+ECHO, SOURCE, CLOSING, MISER, SILENT = 0x80, 0x81, 0x82, 0x83, 0x84
 PACKETS = 800
 Can, Allow = Characteristic.Properties, Characteristic
 
@@ -48,12 +48,12 @@ class Courier:
 
         server(ECHO, self.echo, 16)
         server(SOURCE, lambda channel: self.start(self.pour(channel)), 16)
-        server(FAREWELL, self.say_goodbye, 16)
+        server(CLOSING, self.send_and_close, 16)
         server(MISER, self.hold_credits, 4, mtu=100)
         manager = self.device.l2cap_channel_manager
-        answer = manager.on_l2cap_le_credit_based_connection_request
+        respond = manager.on_l2cap_le_credit_based_connection_request
         manager.on_l2cap_le_credit_based_connection_request = lambda connection, cid, request: (
-            None if request.le_psm == SILENT else answer(connection, cid, request))
+            None if request.le_psm == SILENT else respond(connection, cid, request))
 
     def echo(self, channel):
         waiting = asyncio.Queue()
@@ -77,7 +77,7 @@ class Courier:
             if number % 8 == 7:
                 await asyncio.sleep(0)
 
-    def say_goodbye(self, channel):
+    def send_and_close(self, channel):
         async def work():
             for word in (b"so", b"long", b"then"):
                 channel.write(word)

@@ -2,7 +2,7 @@
 
 The workbench's characteristics each do one thing that a client must get right: long values, echo, a burst of 1,000
 notifications, indications that wait for their confirmations, a link that ends in the middle of a request, a request that
-is never answered, and every kind of refusal.
+never has a response, and every kind of refusal.
 """
 
 import asyncio

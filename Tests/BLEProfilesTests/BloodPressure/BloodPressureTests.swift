@@ -35,7 +35,7 @@ import Testing
         try value.check()
     }
 
-    @Test func fieldsOfAMeasurement() throws {
+    @Test func fieldsOfAMeasurementAreDecoded() throws {
         let measurement = try BloodPressureMeasurement(value: Hex.decode("15bdf00b009ff03c001200"))
         #expect(abs(measurement.systolic.doubleValue - 18.9) < 0.001)
         #expect(measurement.unit == .kilopascals)

@@ -21,7 +21,7 @@ import Testing
         try value.check()
     }
 
-    @Test func fieldsOfAMeasurement() throws {
+    @Test func fieldsOfAMeasurementAreDecoded() throws {
         let measurement = try RSCMeasurement(value: Hex.decode("070003125600010000f0"))
         #expect(measurement.speed == 3)
         #expect(measurement.cadence == 18)

@@ -126,8 +126,8 @@ import Testing
     }
 
     @Test func aResponseIsReadWithItsParameters() throws {
-        let answer = try FitnessMachineControlPointResponse(value: [0x80, 0x13, 1, 0xE8, 0x03, 0xB8, 0x0B])
-        #expect(answer.spinDownSpeeds?.low == 10 && answer.spinDownSpeeds?.high == 30)
+        let response = try FitnessMachineControlPointResponse(value: [0x80, 0x13, 1, 0xE8, 0x03, 0xB8, 0x0B])
+        #expect(response.spinDownSpeeds?.low == 10 && response.spinDownSpeeds?.high == 30)
         let refused = try FitnessMachineControlPointResponse(value: [0x80, 0x05, 5])
         #expect(refused.result == .controlNotPermitted && refused.spinDownSpeeds == nil)
     }
@@ -142,7 +142,7 @@ import Testing
         #expect(throws: MalformedPacket.self) { try SupportedResistanceLevelRange(value: [1, 2, 3, 4]) }
     }
 
-    @Test func textThatIsCut() throws {
+    @Test func textMayBeCut() throws {
         let status = try TrainingStatus(value: [3, 2, 0x57, 0xC3])
         #expect(status.isTextCut && status.text == "W\u{FFFD}")
         #expect(try TrainingStatus(value: [1, 2, 0x57, 0, 0]).text == "W")

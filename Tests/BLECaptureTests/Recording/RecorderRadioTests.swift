@@ -49,7 +49,7 @@ struct RecorderRadioTests {
     }
 
     @Test("The key of a command that encrypts a link is in no recording", .row("S21"))
-    func keys() async throws {
+    func keysAreInNoRecording() async throws {
         let folder = try Folder()
         let recorder = try Recorder(btsnoop: folder["keys.btsnoop"])
         let key = try await VirtualTime.run { time in
@@ -83,7 +83,7 @@ struct RecorderRadioTests {
     }
 
     @Test("Commands, reports and one link, whose packets name the controller's handle", arguments: [true, false])
-    func controllersLink(extended: Bool) async throws {
+    func packetsNameTheControllersHandle(extended: Bool) async throws {
         let (packets, links, id) = try await session(extended: extended)
         let events = packets.filter { $0.kind == .event }.compactMap { try? HCIEvent($0.bytes.span) }
         var handles: [ConnectionHandle] = []
@@ -126,7 +126,7 @@ struct RecorderRadioTests {
     }
 
     @Test("A lost link ends once, with the controller's reason")
-    func lost() async throws {
+    func aLostLinkEndsOnceWithTheControllersReason() async throws {
         let (packets, links, _) = try await session(isLost: true)
         let reasons = packets.compactMap { packet -> HCIStatus? in
             guard packet.kind == .event, case .disconnectionComplete(let end) = try? HCIEvent(packet.bytes.span) else {

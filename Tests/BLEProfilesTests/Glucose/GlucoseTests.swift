@@ -54,7 +54,7 @@ import Testing
         try value.check()
     }
 
-    @Test func concentrationsInBothUnits() throws {
+    @Test func concentrationsAreDecodedInBothUnits() throws {
         let mass = try GlucoseMeasurement(value: Hex.decode("030600e407040d10260a000078b0f1"))
         #expect(abs(try #require(mass.milligramsPerDecilitre) - 120) < 0.0001)
         #expect(abs(try #require(mass.millimolesPerLitre) - 6.6609) < 0.0001)
@@ -66,7 +66,7 @@ import Testing
         #expect(try GlucoseMeasurement(value: Hex.decode("000700e807021d080500")).milligramsPerDecilitre == nil)
     }
 
-    @Test func fieldsOfAContext() throws {
+    @Test func fieldsOfAContextAreDecoded() throws {
         let context = try GlucoseMeasurementContext(value: Hex.decode("ff0000b303640004123c003204d2f459f1"))
         #expect(context.carbohydrate == .dinner)
         #expect(context.meal == .casual)

@@ -4,7 +4,7 @@ import BareBLETestKit
 import TestSupport
 
 /// The server's side of a recording, for a client that asks in another order: a request that was recorded gets the
-/// recorded answers, the others are answered from the attributes that the recording speaks of.
+/// recorded responses, the others have responses from the attributes that the recording speaks of.
 struct RecordedServer: Sendable {
     /// Handles a request before everything else; `nil` continues.
     typealias Intercept = @Sendable ([UInt8]) -> [[UInt8]]?
@@ -27,30 +27,31 @@ struct RecordedServer: Sendable {
             if let sent = line.c2s {
                 request = try bytes(sent)
                 request.map { recorded[$0, default: []].append([]) }
-            } else if let request, let answers = recorded[request] {
-                recorded[request]?[answers.count - 1].append(try bytes(line.s2c))
+            } else if let request, let responses = recorded[request] {
+                recorded[request]?[responses.count - 1].append(try bytes(line.s2c))
             }
         }
     }
 
     /// The next requests get these responses, whatever they ask.
-    mutating func answer(inTurn answers: [String]) throws {
-        inTurn = try answers.map { try bytes($0.filter { $0 != " " }) }[...]
+    mutating func respond(inTurn responses: [String]) throws {
+        inTurn = try responses.map { try bytes($0.filter { $0 != " " }) }[...]
     }
 
     mutating func received(_ pdu: [UInt8]) -> [[UInt8]] {
-        if let answer = intercept(pdu) { return answer }
+        if let response = intercept(pdu) { return response }
         if let next = inTurn.popFirst() { return [next] }
         // The model has to know the MTU too.
-        guard pdu.first != ATTOpcode.exchangeMTURequest.rawValue, let answers = recorded[pdu], let first = answers.first
+        guard pdu.first != ATTOpcode.exchangeMTURequest.rawValue, let responses = recorded[pdu],
+            let first = responses.first
         else { return model.received(pdu) }
-        if answers.count > 1 { recorded[pdu]?.removeFirst() }
+        if responses.count > 1 { recorded[pdu]?.removeFirst() }
         return first
     }
 }
 
 /// A peer on a socketpair that responds by a `RecordedServer`, and remembers what it was sent.
-actor AnsweringPeer {
+actor RespondingPeer {
     private let loop = EventLoop.peers
     private var server: RecordedServer
     private var link: PeerLink?
@@ -77,7 +78,7 @@ actor AnsweringPeer {
             packet: { [weak self] pdu in
                 self?.assumeIsolated { peer in
                     peer.received.append(pdu)
-                    for answer in peer.server.received(pdu) { peer.link?.send(answer) }
+                    for response in peer.server.received(pdu) { peer.link?.send(response) }
                 }
             },
             ended: {})

@@ -43,7 +43,7 @@ import Testing
         #expect(slowOnly.slow?.pulseRate.doubleValue == 70)
     }
 
-    @Test func featuresOfALaterVersion() throws {
+    @Test func featuresOfALaterVersionAreKept() throws {
         #expect(try PLXFeatures(value: [0x00, 0x01, 1, 2]).supported.rawValue == 0x100)
         #expect(throws: MalformedPacket(format: "PLX Features", offset: 2, reason: .trailingBytes(2))) {
             try PLXFeatures(value: [0x04, 0x00, 1, 2])

@@ -49,7 +49,7 @@ import Testing
         try value.check()
     }
 
-    @Test func crankCadenceOfAPowerMeter() throws {
+    @Test func theCadenceOfAPowerMeterIsCounted() throws {
         // 4iiii's two values: 31 turns in 45908/1024 s.
         let earlier = try CyclingPowerMeasurement(value: Hex.decode("2c0000009f000c00e542"))
         let later = try CyclingPowerMeasurement(value: Hex.decode("2c000000df002b0039f6"))
@@ -70,7 +70,7 @@ import Testing
     }
 
     /// From bluetooth-sig-python's test_cycling_power_control_point; the others by the specification's table.
-    @Test func requestsToTheControlPoint() {
+    @Test func requestsToTheControlPointAreEncoded() {
         typealias Request = CyclingPowerControlPointRequest
         #expect(Request.setCumulativeValue(123_456).valueBytes == [0x01, 0x40, 0xE2, 0x01, 0x00])
         #expect(Request.updateSensorLocation(.leftCrank).valueBytes == [0x02, 0x05])
@@ -101,7 +101,7 @@ import Testing
         #expect(Request.setCrankLength(.nan).valueBytes == [0x04, 0x00, 0x00])
     }
 
-    @Test func responsesOfTheControlPoint() throws {
+    @Test func responsesOfTheControlPointAreDecoded() throws {
         typealias Response = CyclingPowerControlPointResponse
         #expect(try Response(value: [0x20, 3, 1, 5, 6]).supportedLocations == [.leftCrank, .rightCrank])
         #expect(try Response(value: [0x20, 5, 1, 0x59, 0x01]).crankLength == 172.5)

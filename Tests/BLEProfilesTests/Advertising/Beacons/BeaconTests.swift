@@ -19,7 +19,7 @@ import Testing
     }
 
     /// As quoted by beacontools' tests.
-    @Test func eddystoneUID() throws {
+    @Test func eddystoneUIDIsDecoded() throws {
         let frame = try data("0201060303AAFE1516AAFE00E312345678901234567890123456789012")
             .eddystone
         guard case .uid(let uid) = frame else {
@@ -31,7 +31,7 @@ import Testing
     }
 
     /// As quoted by beacontools' tests.
-    @Test func eddystoneURL() throws {
+    @Test func eddystoneURLIsDecoded() throws {
         let frame = try data("0201060303AAFE1316AAFE10F803676F6F2E676C2F623652546D65").eddystone
         guard case .url(let url) = frame else {
             Issue.record("no URL frame: \(String(describing: frame))")

@@ -8,7 +8,7 @@ import Testing
 @Suite("Recorder", .timeLimit(.minutes(10)))
 struct RecorderTests {
     @Test("Each link gets its events and packets in the capture, and a dialogue of its own")
-    func files() async throws {
+    func eachLinkGetsADialogueOfItsOwn() async throws {
         let folder = try Folder()
         let recorder = try Recorder(btsnoop: folder["visit.btsnoop"], dialogue: folder["visit.dialogue"])
         var configuration = Configuration()
@@ -45,7 +45,7 @@ struct RecorderTests {
     }
 
     @Test("What the controller would have said is in the layout of the specification")
-    func layout() async throws {
+    func recordedEventsHaveTheLayoutOfTheSpecification() async throws {
         let folder = try Folder()
         let recorder = try Recorder(btsnoop: folder["one.btsnoop"])
         var configuration = Configuration()
@@ -93,7 +93,7 @@ struct RecorderTests {
     }
 
     @Test("What waits for the disk is bounded, and more ends the recording")
-    func bounded() async throws {
+    func whatWaitsForTheDiskIsBounded() async throws {
         let folder = try Folder()
         let recorder = try Recorder(capture: .file(folder["a"]), dialogue: nil, capacity: 60)
         var configuration = Configuration()
@@ -109,7 +109,7 @@ struct RecorderTests {
     }
 
     @Test("A pipe is no file: its reader could end the program")
-    func pipe() throws {
+    func aPipeIsRefused() throws {
         let folder = try Folder()
         #expect(unsafe mkfifo(folder["pipe"], 0o600) == 0)
         #expect(throws: RecorderError.cannotCreate(path: folder["pipe"], errno: ENXIO)) {

@@ -56,7 +56,7 @@ import Testing
     }
 
     /// Nordic's test of the same: 10 turns of 2.34 m in a second, and one turn of the cranks.
-    @Test func ratesOfNordicsTest() throws {
+    @Test func theRatesAreThoseOfNordicsTest() throws {
         let speed = WheelRevolutions(count: 20, eventTime: 1024)
             .speed(since: WheelRevolutions(count: 10, eventTime: 0), circumference: 2.34)
         #expect(abs(try #require(speed) - 23.4) < 0.000001)
@@ -65,7 +65,7 @@ import Testing
         #expect(cadence == 60)
     }
 
-    @Test func countersThatStartAgain() throws {
+    @Test func countersMayStartAgain() throws {
         // The clock of a pair of pedals ran over between these two, SmartSpin2k issue 70: 1182 ticks apart.
         let before = CrankRevolutions(count: 0x6E0A, eventTime: 0xFCD7)
         let after = CrankRevolutions(count: 0x6E0B, eventTime: 0x0175)
@@ -77,19 +77,19 @@ import Testing
         #expect(WheelRevolutions(count: 1, eventTime: 0x0200).speed(since: last, circumference: 2) == 4)
     }
 
-    @Test func noRateWithoutAnEventInBetween() {
+    @Test func aRateNeedsAnEventInBetween() {
         let crank = CrankRevolutions(count: 5, eventTime: 700)
         #expect(crank.cadence(since: crank) == nil)
         #expect(CrankRevolutions(count: 9, eventTime: 700).cadence(since: crank) == nil)
         #expect(CrankRevolutions(count: 5, eventTime: 800).cadence(since: crank) == 0)
-        let cranksSetAnew = CrankRevolutions(count: 1, eventTime: 800)
-        #expect(cranksSetAnew.cadence(since: crank) == nil)
-        #expect(cranksSetAnew.turns(since: crank) == -4)
+        let cranksReset = CrankRevolutions(count: 1, eventTime: 800)
+        #expect(cranksReset.cadence(since: crank) == nil)
+        #expect(cranksReset.turns(since: crank) == -4)
         let wheel = WheelRevolutions(count: 1000, eventTime: 700)
         #expect(wheel.speed(since: wheel, circumference: 2.1) == nil)
-        let setAnew = WheelRevolutions(count: 3, eventTime: 1700)
-        #expect(setAnew.speed(since: wheel, circumference: 2.1) == nil)
-        #expect(setAnew.turns(since: wheel) == -997)
+        let wheelReset = WheelRevolutions(count: 3, eventTime: 1700)
+        #expect(wheelReset.speed(since: wheel, circumference: 2.1) == nil)
+        #expect(wheelReset.turns(since: wheel) == -997)
     }
 
     @Test func ticksOfCyclingPowerAreHalfAsLong() {
@@ -104,16 +104,16 @@ import Testing
     }
 
     /// Laid out by the table of op codes in CSCS 1.0, 3.4.
-    @Test func requestsToTheControlPoint() {
+    @Test func requestsToTheControlPointAreEncoded() {
         #expect(SCControlPointRequest.setCumulativeValue(0x0102_0304).valueBytes == [1, 4, 3, 2, 1])
         #expect(SCControlPointRequest.startSensorCalibration.valueBytes == [2])
         #expect(SCControlPointRequest.updateSensorLocation(.rearWheel).valueBytes == [3, 12])
         #expect(SCControlPointRequest.requestSupportedSensorLocations.valueBytes == [4])
     }
 
-    @Test func responsesOfTheControlPoint() throws {
-        let answer = try SCControlPointResponse(value: [0x10, 4, 1, 1, 2, 3])
-        #expect(answer.supportedLocations == [.topOfShoe, .inShoe, .hip])
+    @Test func responsesOfTheControlPointAreDecoded() throws {
+        let response = try SCControlPointResponse(value: [0x10, 4, 1, 1, 2, 3])
+        #expect(response.supportedLocations == [.topOfShoe, .inShoe, .hip])
         #expect(try SCControlPointResponse(value: [0x10, 4, 4]).supportedLocations == nil)
         #expect(throws: MalformedPacket(format: "SC Control Point", offset: 1, reason: .invalidField("response code")))
         {

@@ -163,7 +163,7 @@ import Testing
         #expect(data.forceOnBelt == nil && data.power == nil)
     }
 
-    @Test func pacesOfBothVersions() throws {
+    @Test func pacesOfBothVersionsAreDecoded() throws {
         let first = try TreadmillData(value: [0x21, 0, 12])
         #expect(first.pace == .kilometresPerMinute(1.2))
         let later = try TreadmillData(value: [0x21, 0, 0x2C, 0x01])

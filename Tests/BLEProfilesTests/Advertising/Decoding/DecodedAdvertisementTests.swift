@@ -106,7 +106,7 @@ import Testing
 
     /// Service data of a development kit of Nordic's, as `bluetoothctl info` has shown it: the SDK's default
     /// discriminator, 3840, and a test vendor.
-    @Test func aMatterDeviceThatWaitsToBeCommissioned() throws {
+    @Test func aMatterDeviceThatWaitsToBeCommissionedIsDecoded() throws {
         let meaning = try #require(
             AdvertisingData(try Hex.decode("0b16f6ff00000ff1ff108000")).decoded.first { $0.kind == .matter })
         #expect(meaning["discriminator"]?.number == 3840)
