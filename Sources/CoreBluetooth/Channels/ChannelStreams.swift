@@ -8,7 +8,7 @@
 //
 // Invariants of `StreamEvents`
 // - The status goes from not open to open, in a run loop by way of opening, and to closed, which is final.
-// - No event is delivered before `open()`, after `close()`, or outside of a run loop: until there is one, events wait.
+// - `.openCompleted` is the first event of all. No event is delivered before `open()`, after `close()`, or outside of a run loop: until there is one, events wait.
 // - In a run loop, the stream becomes open with the first delivery. The end of the bytes is signalled once.
 // - At most one delivery is scheduled; an event that waits already is not added again.
 // - The delegate is called without the lock.
@@ -50,9 +50,11 @@ final class StreamEvents: @unchecked Sendable {
         let isFirst = state.withLock { state in
             guard state.status == .notOpen else { return false }
             state.status = state.runLoops.isEmpty ? .open : .opening
+            // Bytes that come from now on are signalled by another thread, after this.
+            state.waiting.append(.openCompleted)
             return true
         }
-        if isFirst { signal(.openCompleted) }
+        if isFirst { deliverSoon() }
         return isFirst
     }
 
@@ -112,7 +114,6 @@ final class StreamEvents: @unchecked Sendable {
             state.isScheduled = false
             guard !state.runLoops.isEmpty, state.status != .closed else { return (nil, nil) }
             swap(&delivered, &state.waiting)
-            // `.openCompleted` is the first event of all.
             if state.status == .opening { state.status = .open }
             return (state.stream, state.delegate)
         }
