@@ -248,7 +248,8 @@ import Testing
     @Test func theOptionHasTheNamesOfTheLibrary() throws {
         let names = RecoveryChoice.allCases.map(\.rawValue)
         #expect(names == ["none", "rescan", "power", "usb"])
-        #expect(RecoveryChoice.allCases.map(\.policy.limit) == [.none, .rescan, .power, .usb])
+        let limits: [RecoveryPolicy.Limit] = [.none, .rescan, .power, .usb]
+        #expect(RecoveryChoice.allCases.map(\.policy.limit) == limits)
         // A step that switches the adapter on needs the right to do it at any time.
         #expect(try Scan.parse(["--recover", "power"]).keptForRadio == [.netRaw, .netAdmin])
         #expect(try Scan.parse(["--recover", "rescan"]).keptForRadio == [.netRaw])
