@@ -362,6 +362,33 @@ import Testing
         _ = folder
     }
 
+    /// The table has no options: its refusal names the command that has them.
+    @Test func theTableRefusesDevicesThatMayHaveABond() throws {
+        let (path, folder) = try Self.directory()
+        let directory = BondDirectory(path)
+        let adapter = BluetoothAddress(rawValue: 0x0011_2233_4401)
+        let stranger = try #require(BluetoothAddress("AA:BB:CC:DD:EE:FF"))
+        let command = EquivalentCommand.browsing(.init(peer: "PEER"))
+        func expectNone(_ address: BluetoothAddress, of adapter: BluetoothAddress?) throws {
+            try BondUse.expectNone(with: address, of: adapter, in: directory, otherwise: command)
+        }
+        try expectNone(stranger, of: adapter)
+        try expectNone(RecordedBonds.phone.address, of: BluetoothAddress(rawValue: 0x0011_2233_4400))
+        for known in [adapter, nil] {
+            let failure = #expect(throws: Failure.self) { try expectNone(RecordedBonds.phone.address, of: known) }
+            #expect(failure?.hint == "`blescan browse PEER` uses the bond.")
+        }
+
+        let moved = path + "/001122334401.bonds.damaged"
+        try Data("nonsense\n".utf8).write(to: URL(filePath: moved))
+        #expect(unsafe chmod(moved, 0o600) == 0)
+        let error = #expect(throws: BLEError.self) { try expectNone(stranger, of: adapter) }
+        #expect(error?.hint?.contains("`blescan browse PEER --no-bond`") == true)
+        let failure = #expect(throws: Failure.self) { try expectNone(RecordedBonds.phone.address, of: adapter) }
+        #expect(failure?.status == .usage)
+        _ = folder
+    }
+
     @Test func theAdapterThatHasTheBondIsUsed() throws {
         let (path, folder) = try Self.directory()
         let use = try #require(try Self.find(RecordedBonds.phone.address, path, .first, [0, 1]).use)
