@@ -203,6 +203,29 @@ import Testing
         }
     }
 
+    /// A message of its own could come after the question: `serve` has a queue for them.
+    @Test func theAdviceAboutPasskeysIsAPartOfTheNextQuestion() async throws {
+        try await VirtualTime.run { time in
+            let (questions, notes) = (Lock<[String]>([]), Lock<[String]>([]))
+            let request = PairingRequest(
+                passkey: nil, isTerminal: true,
+                ask: { question in
+                    let isFirst = questions.withLock { asked in
+                        asked.append(question)
+                        return asked.count == 1
+                    }
+                    return isFirst ? "abc" : "123456"
+                },
+                note: { note in notes.withLock { $0.append(note) } })
+            let security = VirtualSecurity(capability: .displayOnly, passkey: 123_456)
+            let bond = try await Self.pair(time, security, request)
+            #expect(bond.method == .passkeyTyped)
+            let asked = questions.withLock { $0 }
+            #expect(asked.count == 2 && asked.last?.hasPrefix("A passkey has up to six digits; ") == true)
+            #expect(notes.withLock { $0.isEmpty })
+        }
+    }
+
     @Test(arguments: ["n", "", "no", nil] as [String?])
     func onlyAYesConfirmsTheNumber(_ reply: String?) async throws {
         await VirtualTime.run { time in
