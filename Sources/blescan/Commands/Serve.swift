@@ -193,7 +193,7 @@ struct Serve: AsyncParsableCommand {
     func serve(
         _ device: ServedDevice, on central: Central, _ requests: ServedRequests,
         keepingSubscriptionsIn store: StateStore?, printingTo output: LineOutput = LineOutput(),
-        notingTo notes: ServedNotes = ServedNotes()
+        notingTo notes: ServedNotes
     ) async throws {
         let lines = ServedLines(to: output, reportingTo: notes)
         let printing = Task { await lines.write() }

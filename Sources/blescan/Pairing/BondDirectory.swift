@@ -140,8 +140,11 @@ struct BondUse: Sendable {
 
     /// What to do about bonds that were moved aside.
     private static let adviceForMovedBonds =
-        "The device may have a bond there: pair again with --pair, or connect without encryption with --no-bond. If no "
-        + "bond is missing in `blescan bonds`, remove the files that `blescan doctor` names."
+        "The device may have a bond there: pair again with --pair, or connect without encryption with --no-bond. "
+        + adviceAboutMovedFiles
+
+    private static let adviceAboutMovedFiles =
+        "If no bond is missing in `blescan bonds`, remove the files that it names."
 
     /// Finds out whether a command uses bonds: to pair, or because there is one with the peer. Nothing else needs the
     /// kernel's management of the adapter, which takes more rights.
@@ -208,6 +211,32 @@ struct BondUse: Sendable {
             store: try directory.store(), adapter: used?.adapter,
             identity: used?.records.first { $0.identity.address == address }?.identity)
         return finding
+    }
+
+    /// Expects that a device has no bond, because its link would be in clear.
+    ///
+    /// - Parameters:
+    ///   - adapter: The adapter that makes the link; `nil` where it is not known.
+    ///   - command: What connects to the device by its bond.
+    /// - Throws: `Failure` if there is a bond, or may be one; `BLEError` if some bonds cannot be read or were moved aside.
+    static func expectNone(
+        with address: BluetoothAddress, of adapter: BluetoothAddress?, in directory: BondDirectory,
+        otherwise command: EquivalentCommand
+    ) throws {
+        for stored in try directory.stored() where adapter == nil || stored.adapter == adapter {
+            if let damage = stored.damage { throw damage }
+            if stored.hasBond(with: address) {
+                throw Failure(
+                    message: "there is, or may be, a bond with \(address), and the table connects without encryption",
+                    hint: "`\(command.text)` uses the bond.", status: .usage)
+            }
+            if let moved = stored.movedAside {
+                let way = "connect without encryption with `\(command.text) --no-bond`. "
+                throw moved.with(
+                    hint: "The device may have a bond there: pair again with `blescan pair`, or " + way
+                        + adviceAboutMovedFiles)
+            }
+        }
     }
 }
 

@@ -86,12 +86,14 @@ struct PairingRequest: Sendable {
                 let line = await ask("Does \(peer) show \(number) too? [y/n] ")
                 return ["y", "yes"].contains(line?.filter { !$0.isWhitespace }.lowercased())
             },
-            enter: { [ask, note] peer in
-                while let line = await ask("Passkey that \(peer) shows: ") {
+            enter: { [ask] peer in
+                // It is a part of the question, because messages may have a queue of their own.
+                var advice = ""
+                while let line = await ask(advice + "Passkey that \(peer) shows: ") {
                     let word = line.filter { !$0.isWhitespace }
                     if word.isEmpty { return nil }
                     if let passkey = Passkey(word) { return passkey }
-                    note("A passkey has up to six digits; an empty line ends the pairing.")
+                    advice = "A passkey has up to six digits; an empty line ends the pairing. "
                 }
                 return nil
             })

@@ -57,36 +57,44 @@ extension RecoveryEvent {
         if case .began(.rescan, _) = self { true } else { false }
     }
 
-    /// The name and the members of the object.
-    fileprivate var object: (event: String, members: [JSONLine.Member]) {
+    /// The name of the object about it.
+    fileprivate var objectName: String {
+        switch self {
+        case .began: "recoveryBegan"
+        case .failed: "recoveryFailed"
+        case .recovered: "recovered"
+        case .exhausted: "recoveryExhausted"
+        case .dropped: "recoveryDropped"
+        }
+    }
+
+    /// The members of the object, without the origin.
+    fileprivate var members: [JSONLine.Member] {
         switch self {
         case .began(let step, let reason):
-            ("recoveryBegan", [.init(key: "step", value: .string(step.name))] + reason.members)
+            return [JSONLine.Member(key: "step", value: .string(step.name))] + reason.members
         case .failed(let step, let error):
-            (
-                "recoveryFailed",
-                [
-                    .init(key: "step", value: .string(step.name)), .init(key: "error", value: .string(error.reason)),
-                    .init(key: "code", value: .string(error.code.description)),
-                ]
-            )
+            return [
+                JSONLine.Member(key: "step", value: .string(step.name)),
+                JSONLine.Member(key: "error", value: .string(error.reason)),
+                JSONLine.Member(key: "code", value: .string(error.code.description)),
+            ]
         case .recovered(let step, let time):
-            (
-                "recovered",
-                [
-                    .init(key: "step", value: step.map { .string($0.name) } ?? .null),
-                    .init(key: "seconds", value: .integer(Int(time.components.seconds))),
-                ]
-            )
+            let name: JSONLine = if let step { .string(step.name) } else { .null }
+            return [JSONLine.Member(key: "step", value: name), JSONLine.Member(seconds: time, "seconds")]
         case .exhausted(let reason, let next):
-            (
-                "recoveryExhausted",
-                reason.members + [
-                    .init(key: "nextSeconds", value: next.map { .integer(Int($0.components.seconds)) } ?? .null)
-                ]
-            )
-        case .dropped(let count): ("recoveryDropped", [.init(key: "count", value: .integer(count))])
+            let pause = next.map { JSONLine.Member(seconds: $0, "nextSeconds") }
+            return reason.members + [pause ?? JSONLine.Member(key: "nextSeconds", value: .null)]
+        case .dropped(let count):
+            return [JSONLine.Member(key: "count", value: .integer(count))]
         }
+    }
+}
+
+extension JSONLine.Member {
+    /// Creates a member whose value is a time in whole seconds.
+    fileprivate init(seconds time: Duration, _ key: String) {
+        self.init(key: key, value: .integer(Int(time.components.seconds)))
     }
 }
 
@@ -102,28 +110,23 @@ extension RecoveryPolicy.Reason {
     }
 
     fileprivate var members: [JSONLine.Member] {
+        let name: String
+        let detail: JSONLine.Member?
         switch self {
-        case .silence(let time):
-            [
-                .init(key: "because", value: "silence"),
-                .init(key: "silenceSeconds", value: .integer(Int(time.components.seconds))),
-            ]
+        case .silence(let time): (name, detail) = ("silence", JSONLine.Member(seconds: time, "silenceSeconds"))
         case .commandTimeouts(let count):
-            [.init(key: "because", value: "commandTimeouts"), .init(key: "commands", value: .integer(count))]
-        case .suspectedLink: [.init(key: "because", value: "suspectedLink")]
-        case .scanRefused(let time):
-            [
-                .init(key: "because", value: "scanRefused"),
-                .init(key: "refusedSeconds", value: .integer(Int(time.components.seconds))),
-            ]
+            (name, detail) = ("commandTimeouts", JSONLine.Member(key: "commands", value: .integer(count)))
+        case .suspectedLink: (name, detail) = ("suspectedLink", nil)
+        case .scanRefused(let time): (name, detail) = ("scanRefused", JSONLine.Member(seconds: time, "refusedSeconds"))
         }
+        let because = JSONLine.Member(key: "because", value: .string(name))
+        return [because] + (detail.map { [$0] } ?? [])
     }
 }
 
 extension JSONLine {
     /// Creates the object about an event of recovery.
     init(_ event: RecoveryEvent, origin: ScanLines.Origin) {
-        let object = event.object
-        self = .object(Self.members(of: origin, event: object.event) + object.members)
+        self = .object(Self.members(of: origin, event: event.objectName) + event.members)
     }
 }

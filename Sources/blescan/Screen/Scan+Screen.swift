@@ -101,17 +101,8 @@ extension Scan {
     private func expectNoBond(with address: BluetoothAddress, of adapter: BluetoothAddress?) throws {
         // A service may have no home directory, and no bonds then.
         guard let directory = try? BondDirectory(bonds) else { return }
-        for stored in try directory.stored() where adapter == nil || stored.adapter == adapter {
-            if let damage = stored.damage { throw damage }
-            guard stored.hasBond(with: address) else {
-                if let movedAside = stored.movedAside { throw movedAside }
-                continue
-            }
-            let options = ConnectionOptions.words(adapter: self.adapter, bonds: bonds)
-            let command = EquivalentCommand.browsing(.init(peer: address.description, options: options))
-            throw Failure(
-                message: "there is, or may be, a bond with \(address), and the table connects without encryption",
-                hint: "`\(command.text)` uses the bond.", status: .usage)
-        }
+        let options = ConnectionOptions.words(adapter: self.adapter, bonds: bonds)
+        let command = EquivalentCommand.browsing(.init(peer: address.description, options: options))
+        try BondUse.expectNone(with: address, of: adapter, in: directory, otherwise: command)
     }
 }

@@ -446,7 +446,7 @@ extension ScanScreen: LiveContent {
         return true
     }
 
-    /// Reports why a key could do nothing.
+    /// Shows a message until the next key, such as why a key could do nothing.
     mutating func report(_ notice: String) {
         self.notice = notice
     }

@@ -106,7 +106,8 @@ import Testing
             let command = try Serve.parse(["device.txt", "--for", "60s", "--json"])
             let central = Central(radio: radio)
             let serving = time.task { [device] in
-                try await command.serve(device, on: central, ServedRequests(), keepingSubscriptionsIn: nil)
+                try await command.serve(
+                    device, on: central, ServedRequests(), keepingSubscriptionsIn: nil, notingTo: ServedNotes())
             }
             let phones = [await radio.addCentral(), await radio.addCentral()]
             for phone in phones {
@@ -226,7 +227,8 @@ import Testing
             let central = Central(radio: radio)
             let serving = time.task {
                 try await command.serve(
-                    ServedDevice(.heartRate), on: central, ServedRequests(), keepingSubscriptionsIn: nil)
+                    ServedDevice(.heartRate), on: central, ServedRequests(), keepingSubscriptionsIn: nil,
+                    notingTo: ServedNotes())
             }
             let phone = await radio.addCentral()
             try await phone.connect()
@@ -246,7 +248,8 @@ import Testing
             let central = Central(radio: radio)
             let serving = time.task {
                 try await command.serve(
-                    ServedDevice(.uart), on: central, ServedRequests(), keepingSubscriptionsIn: nil)
+                    ServedDevice(.uart), on: central, ServedRequests(), keepingSubscriptionsIn: nil,
+                    notingTo: ServedNotes())
             }
             let phones = [await radio.addCentral(), await radio.addCentral()]
             for phone in phones {
@@ -279,7 +282,8 @@ import Testing
             let central = Central(radio: radio)
             let serving = time.task {
                 try await command.serve(
-                    ServedDevice(.uart), on: central, ServedRequests(), keepingSubscriptionsIn: nil)
+                    ServedDevice(.uart), on: central, ServedRequests(), keepingSubscriptionsIn: nil,
+                    notingTo: ServedNotes())
             }
             let phone = await radio.addCentral()
             try await phone.connect()
@@ -362,7 +366,8 @@ import Testing
         let store = BondDirectory(directory).subscriptionStore(of: adapter)
         let device = ServedDevice(.heartRate)
         let serving = time.task {
-            try await command.serve(device, on: central, ServedRequests(), keepingSubscriptionsIn: store)
+            try await command.serve(
+                device, on: central, ServedRequests(), keepingSubscriptionsIn: store, notingTo: ServedNotes())
         }
         try await body()
         try await serving.value

@@ -203,6 +203,29 @@ import Testing
         }
     }
 
+    /// A message of its own could come after the question: `serve` has a queue for them.
+    @Test func theAdviceAboutPasskeysIsAPartOfTheNextQuestion() async throws {
+        try await VirtualTime.run { time in
+            let (questions, notes) = (Lock<[String]>([]), Lock<[String]>([]))
+            let request = PairingRequest(
+                passkey: nil, isTerminal: true,
+                ask: { question in
+                    let isFirst = questions.withLock { asked in
+                        asked.append(question)
+                        return asked.count == 1
+                    }
+                    return isFirst ? "abc" : "123456"
+                },
+                note: { note in notes.withLock { $0.append(note) } })
+            let security = VirtualSecurity(capability: .displayOnly, passkey: 123_456)
+            let bond = try await Self.pair(time, security, request)
+            #expect(bond.method == .passkeyTyped)
+            let asked = questions.withLock { $0 }
+            #expect(asked.count == 2 && asked.last?.hasPrefix("A passkey has up to six digits; ") == true)
+            #expect(notes.withLock { $0.isEmpty })
+        }
+    }
+
     @Test(arguments: ["n", "", "no", nil] as [String?])
     func onlyAYesConfirmsTheNumber(_ reply: String?) async throws {
         await VirtualTime.run { time in
@@ -359,6 +382,33 @@ import Testing
         try FileManager.default.removeItem(atPath: moved)
         let finding = try Self.find(stranger, path, .first, [1])
         #expect(finding.use == nil && finding.warnings.isEmpty)
+        _ = folder
+    }
+
+    /// The table has no options: its refusal names the command that has them.
+    @Test func theTableRefusesDevicesThatMayHaveABond() throws {
+        let (path, folder) = try Self.directory()
+        let directory = BondDirectory(path)
+        let adapter = BluetoothAddress(rawValue: 0x0011_2233_4401)
+        let stranger = try #require(BluetoothAddress("AA:BB:CC:DD:EE:FF"))
+        let command = EquivalentCommand.browsing(.init(peer: "PEER"))
+        func expectNone(_ address: BluetoothAddress, of adapter: BluetoothAddress?) throws {
+            try BondUse.expectNone(with: address, of: adapter, in: directory, otherwise: command)
+        }
+        try expectNone(stranger, of: adapter)
+        try expectNone(RecordedBonds.phone.address, of: BluetoothAddress(rawValue: 0x0011_2233_4400))
+        for known in [adapter, nil] {
+            let failure = #expect(throws: Failure.self) { try expectNone(RecordedBonds.phone.address, of: known) }
+            #expect(failure?.hint == "`blescan browse PEER` uses the bond.")
+        }
+
+        let moved = path + "/001122334401.bonds.damaged"
+        try Data("nonsense\n".utf8).write(to: URL(filePath: moved))
+        #expect(unsafe chmod(moved, 0o600) == 0)
+        let error = #expect(throws: BLEError.self) { try expectNone(stranger, of: adapter) }
+        #expect(error?.hint?.contains("`blescan browse PEER --no-bond`") == true)
+        let failure = #expect(throws: Failure.self) { try expectNone(RecordedBonds.phone.address, of: adapter) }
+        #expect(failure?.status == .usage)
         _ = folder
     }
 
