@@ -8,7 +8,8 @@
 //
 // Invariants of `StreamEvents`
 // - The status goes from not open to open, in a run loop by way of opening, and to closed, which is final.
-// - `.openCompleted` is the first event of all. No event is delivered before `open()`, after `close()`, or outside of a run loop: until there is one, events wait.
+// - `.openCompleted` is the first event of all.
+// - No event is delivered before `open()`, after `close()`, or outside of a run loop: until there is one, events wait.
 // - In a run loop, the stream becomes open with the first delivery. The end of the bytes is signalled once.
 // - At most one delivery is scheduled; an event that waits already is not added again.
 // - The delegate is called without the lock.
