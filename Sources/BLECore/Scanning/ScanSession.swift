@@ -19,8 +19,8 @@
 //   accepted, that is the set. If nothing was seen and the controller refuses everything, the other set has its turn
 //   from the seventh attempt on.
 // - A busy controller is tried again as soon as a link has ended. One that has refused each attempt for 2 minutes may be
-//   stuck: that is reported with each further refusal, and then it is tried at the longest pause alone, also by a new
-//   plan or after a connect, until it accepts a scan or was switched off (row H14).
+//   stuck: that is reported with each further refusal but the first one after a link, and then it is tried at the
+//   longest pause alone, also by a new plan or after a connect, until it accepts a scan or was switched off (row H14).
 // - Whatever fails is retried after a pause that doubles up to 30 s, and starts small again after a healthy minute.
 //   Two programs that take the scan from each other therefore do so ever more rarely.
 // - The kernel turns scanning off around each of its own connects, and nothing turns it on again: another program's
@@ -54,7 +54,7 @@ package struct ScanSession: ~Copyable {
         /// Another program or the kernel holds the scanner; the next attempt follows after `retry`.
         case scanBusy(retry: Duration)
         /// The controller has refused each attempt for so long, as Command Disallowed. Each further refusal reports it
-        /// again; `isNews` is true for the first one.
+        /// again, but for one right after a link; `isNews` is true for the first report.
         case refused(for: Duration, isNews: Bool)
         /// The pause that was requested has begun: the radio does not scan for us.
         case paused
@@ -125,6 +125,8 @@ package struct ScanSession: ~Copyable {
     private struct Refusal {
         let since: BootInstant
         var isReported = false
+        /// Whether a link has ended since the last attempt, which may still be the reason for the next refusal.
+        var isAfterLink = false
     }
 
     private enum CommandSet {
@@ -263,6 +265,7 @@ extension ScanSession {
 
     /// A link has ended: a controller that does not scan beside links is free.
     package mutating func linkEnded(at now: BootInstant) -> [Action] {
+        refusal?.isAfterLink = true
         guard case .waiting(_, isBusy: true) = state else { return [] }
         // The next pause is no longer for that.
         attempts = max(0, attempts - 1)
@@ -475,13 +478,15 @@ extension ScanSession {
     private mutating func retryRefused(at now: BootInstant) -> [Action] {
         var refusal = self.refusal ?? Refusal(since: now)
         let time = now - refusal.since
-        let isNews = time >= Self.refusalLimit && !refusal.isReported
+        let isDue = time >= Self.refusalLimit && !refusal.isAfterLink
+        let isNews = isDue && !refusal.isReported
         if isNews { refusal.isReported = true }
+        refusal.isAfterLink = false
         self.refusal = refusal
         let pause = nextPause()
         state = .waiting(until: now + pause, isBusy: true)
         let busy = Action.notify(.scanBusy(retry: pause))
-        return refusal.isReported ? [busy, .notify(.refused(for: time, isNews: isNews))] : [busy]
+        return isDue ? [busy, .notify(.refused(for: time, isNews: isNews))] : [busy]
     }
 
     /// Acknowledges what was requested while the radio was not free.

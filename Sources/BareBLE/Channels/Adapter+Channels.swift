@@ -48,8 +48,8 @@ extension Adapter {
         } catch {
             throw BLEError(openingChannel: error.errno, psm: request.psm, peer: peer, adapter: name)
         }
-        security.channelRequested(from: kernelName)
-        defer { security.channelRequestEnded(kernelName) }
+        let number = security.channelRequested(from: kernelName)
+        defer { security.channelRequestEnded(number) }
         while socket.isConnecting {
             let step = min(deadline, loop.now() + Self.channelPause)
             let wake = await awaitWritable(socket.descriptor, until: step)
@@ -61,7 +61,7 @@ extension Adapter {
                 throw BLEError(
                     .cancelled, subject: "\(peer)", during: BLEError.opening(request.psm),
                     because: "the task was cancelled")
-            case (.pending, _) where security.hasRefusedPairingForChannel(with: kernelName):
+            case (.pending, _) where security.isChannelRefused(number):
                 throw BLEError(openingChannel: EACCES, psm: request.psm, peer: peer, adapter: name)
             case (.pending, _) where loop.now() >= deadline:
                 throw BLEError(
