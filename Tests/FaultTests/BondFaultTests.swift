@@ -102,7 +102,7 @@ import Testing
     }
 
     /// A list of names that fails is none without such files.
-    @Test("bonds that were moved aside are not forgotten where a call fails", .row("O24"), arguments: [EMFILE, EACCES])
+    @Test("bonds that were moved aside are not forgotten where a call fails", arguments: [EMFILE, EACCES])
     func unlisted(errno: Int32) throws {
         let folder = try Folder(inMemory: true)
         try put([1, 2, 3], in: folder)
