@@ -40,7 +40,10 @@ extension Adapter {
         }
         let isEncryptedByCommand = links.keySize(of: link) != nil
         if request.isEncrypted, !isEncryptedByCommand, encryptionMeans == .kernel, let record = bondRecord(of: link) {
-            request.security = SocketSecurity.Level(rawValue: record.level.rawValue)
+            let level = SocketSecurity.Level(rawValue: record.level.rawValue)
+            // Right after a pairing the kernel has the level that was requested, though the key is worth more. For more
+            // it would have the link encrypted again, which a central need not do.
+            request.security = request.linkLevel.map { min(level, max($0, .medium)) } ?? level
         }
         var socket: LinkSocket
         do throws(SystemCallError) {

@@ -107,9 +107,12 @@ extension Peripheral {
                 because: "an MTU of \(options.mtu) and a capacity of \(options.capacity) packets were requested",
                 hint: "Request 23 to 65535 bytes, and at least 1 packet.")
         }
+        let security = security
         // A link that has been encrypted ends when it no longer is.
         let isEncrypted = protection.isSecured || security.isEncrypted
-        return ChannelRequest(psm: psm, receiveMTU: mtu, timeout: options.timeout, isEncrypted: isEncrypted)
+        return ChannelRequest(
+            psm: psm, receiveMTU: mtu, timeout: options.timeout, isEncrypted: isEncrypted,
+            linkLevel: SocketSecurity.Level(rawValue: UInt8(clamping: security.level)))
     }
 
     private func adopt(
