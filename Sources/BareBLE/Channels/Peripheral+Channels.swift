@@ -10,7 +10,7 @@ extension Peripheral {
     /// A specification defines the PSM, or the device does: in an attribute or in its documentation. Several channels
     /// may be open at once. A channel lives at most as long as its link, and keeps it alive as a reference to the
     /// peripheral does. If the call throws, no channel is left open on this side. On an encrypted link the channel is
-    /// opened encrypted, at the level of the bond if there is one, or not at all.
+    /// opened encrypted, with the key of the bond if there is one, or not at all.
     ///
     /// Where the peer refuses the channel for lack of security, it is paired as for a refused read, if
     /// `SecurityConfiguration.onDemand` is set, and the channel is then requested once more. `L2CAPChannel.Options.timeout`
