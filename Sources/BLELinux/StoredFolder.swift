@@ -69,14 +69,33 @@ package struct StoredFolder: ~Copyable {
     private static let mark: mode_t = S_ISVTX
 
     /// Returns the names in it, sorted; empty if they cannot be listed.
-    package func names() -> [String] {
+    package func names() -> [String] { (try? listing()) ?? [] }
+
+    /// Returns the names in it, sorted; where this process may not list them, those of `known` that are there.
+    ///
+    /// - Throws: `SystemCallError`.
+    package func names(orAmong known: [String]) throws(SystemCallError) -> [String] {
+        do throws(SystemCallError) {
+            return try listing()
+        } catch {
+            guard error.errno == EACCES else { throw error }
+            var found: [String] = []
+            for name in known {
+                if try status(of: name) != nil { found.append(name) }
+            }
+            return found
+        }
+    }
+
+    private func listing() throws(SystemCallError) -> [String] {
         let number = SystemCallError.repeated {
             unsafe openat(descriptor.number, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         }
-        guard number >= 0 else { return [] }
+        guard number >= 0 else { throw SystemCallError(call: "open", errno: errno) }
         guard let stream = unsafe fdopendir(number) else {
+            let failure = SystemCallError(call: "fdopendir", errno: errno)
             OwnedDescriptor.close(number)
-            return []
+            throw failure
         }
         return unsafe SystemFiles.names(readingAndClosing: stream)
     }

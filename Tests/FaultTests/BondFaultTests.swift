@@ -101,6 +101,22 @@ import Testing
         #expect(failures > 5)
     }
 
+    /// A list of names that fails is none without such files.
+    @Test("bonds that were moved aside are not forgotten where a call fails", arguments: [EMFILE, EACCES])
+    func unlisted(errno: Int32) throws {
+        let folder = try Folder(inMemory: true)
+        try put([1, 2, 3], in: folder)
+        #expect(try open(folder).load().movedTo != nil)
+        // One of these calls opens the directory to list it.
+        for index in 0..<12 {
+            let plan = try FaultPlan()
+            plan.take(path: folder.path)
+            plan.set(SystemCalls(.open), .fail(errno), skip: index)
+            guard let contents = try? open(folder).loadFirst() else { continue }
+            #expect(contents.damage != nil, "call \(index)")
+        }
+    }
+
     /// The kernel keeps no key of it, and the next pairing is like the first.
     @Test("a pairing on a full disk leaves nothing", .row("O24")) func pairingOnAFullDisk() async throws {
         let folder = try Folder(inMemory: true)

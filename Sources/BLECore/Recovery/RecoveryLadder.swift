@@ -310,7 +310,8 @@ extension RecoveryLadder {
             }
             return proceed(after: step, nil, for: trouble, at: now)
         case .exhausted(let trouble, _):
-            if trouble.silence != nil, !isListening {
+            // A step would cancel the connect.
+            if trouble.silence != nil && !isListening || trouble.isRefusal && makesWay {
                 state = .exhausted(trouble, next: now + Self.timeLimit(after: .power))
                 return []
             }

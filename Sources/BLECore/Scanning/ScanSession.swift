@@ -18,9 +18,10 @@
 //   use the legacy set on controllers that list the extended one. If another program's command of the legacy set was
 //   accepted, that is the set. If nothing was seen and the controller refuses everything, the other set has its turn
 //   from the seventh attempt on.
-// - A busy controller is tried again as soon as a link has ended. One that has refused each attempt for 2 minutes may be
-//   stuck: that is reported with each further refusal, and then it is tried at the longest pause alone, also by a new
-//   plan or after a connect, until it accepts a scan or was switched off (row H14).
+// - A busy controller is tried again as soon as a link has ended. One that has refused each attempt for 2 minutes, five
+//   at least, may be stuck: that is reported with each further refusal but the first one after a link or a connection
+//   attempt. Then it is tried at the longest pause alone, also by a new plan, until it accepts a scan or was switched
+//   off (row H14).
 // - Whatever fails is retried after a pause that doubles up to 30 s, and starts small again after a healthy minute.
 //   Two programs that take the scan from each other therefore do so ever more rarely.
 // - The kernel turns scanning off around each of its own connects, and nothing turns it on again: another program's
@@ -54,7 +55,7 @@ package struct ScanSession: ~Copyable {
         /// Another program or the kernel holds the scanner; the next attempt follows after `retry`.
         case scanBusy(retry: Duration)
         /// The controller has refused each attempt for so long, as Command Disallowed. Each further refusal reports it
-        /// again; `isNews` is true for the first one.
+        /// again, but for one right after a link or a connection attempt; `isNews` is true for the first report.
         case refused(for: Duration, isNews: Bool)
         /// The pause that was requested has begun: the radio does not scan for us.
         case paused
@@ -124,7 +125,11 @@ package struct ScanSession: ~Copyable {
     /// The controller refuses to begin a scan, as Command Disallowed.
     private struct Refusal {
         let since: BootInstant
+        var count = 0
         var isReported = false
+        /// Whether a link or a connection attempt has ended since the last refusal, and may be the reason for the next
+        /// one.
+        var isExcused = false
     }
 
     private enum CommandSet {
@@ -220,6 +225,7 @@ extension ScanSession {
         let actions = acknowledgePause()
         pausing = .no
         attempts = 0
+        refusal?.isExcused = true
         return actions + proceed(at: now)
     }
 }
@@ -263,6 +269,7 @@ extension ScanSession {
 
     /// A link has ended: a controller that does not scan beside links is free.
     package mutating func linkEnded(at now: BootInstant) -> [Action] {
+        refusal?.isExcused = true
         guard case .waiting(_, isBusy: true) = state else { return [] }
         // The next pause is no longer for that.
         attempts = max(0, attempts - 1)
@@ -475,13 +482,16 @@ extension ScanSession {
     private mutating func retryRefused(at now: BootInstant) -> [Action] {
         var refusal = self.refusal ?? Refusal(since: now)
         let time = now - refusal.since
-        let isNews = time >= Self.refusalLimit && !refusal.isReported
+        refusal.count += 1
+        let isDue = time >= Self.refusalTime && refusal.count >= Self.refusalCount && !refusal.isExcused
+        let isNews = isDue && !refusal.isReported
         if isNews { refusal.isReported = true }
+        refusal.isExcused = false
         self.refusal = refusal
         let pause = nextPause()
         state = .waiting(until: now + pause, isBusy: true)
         let busy = Action.notify(.scanBusy(retry: pause))
-        return refusal.isReported ? [busy, .notify(.refused(for: time, isNews: isNews))] : [busy]
+        return isDue ? [busy, .notify(.refused(for: time, isNews: isNews))] : [busy]
     }
 
     /// Acknowledges what was requested while the radio was not free.
@@ -517,8 +527,9 @@ extension ScanSession {
     package static let healthy: Duration = .seconds(60)
     /// The first pause before a retry.
     package static let firstPause: Duration = .milliseconds(500)
-    /// The time of refusals after which the controller is no longer taken for busy alone.
-    package static let refusalLimit: Duration = .seconds(120)
+    /// The time and the number of refusals after which the controller is no longer taken for busy alone.
+    package static let refusalTime: Duration = .seconds(120)
+    package static let refusalCount = 5
     /// The longest pause before a retry.
     package static let longestPause: Duration = .seconds(30)
 }

@@ -303,7 +303,7 @@ extension BLEError {
             case .linksInUse(let count):
                 (
                     .busy, "\(count) \(count == 1 ? "link" : "links") of this program would end",
-                    "It is done with a later connect that fails; `RecoveryPolicy.endsLinksOfOthers`, with the limit `usb`, ends them."
+                    "It is done later if it is still due; `RecoveryPolicy.endsLinksOfOthers`, with the limit `usb`, ends them."
                 )
             case .blocked: (.blocked, "the adapter is blocked by rfkill", "Unblock it: `rfkill unblock bluetooth`.")
             case .notApplicable: (.notSupported, "the adapter has no part for this step", nil)

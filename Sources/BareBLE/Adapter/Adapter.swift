@@ -175,7 +175,8 @@ extension Adapter {
         instancesTimePassed()
         // An adapter that a step has left off does not listen before the next run: nothing makes way then.
         let isListening = presence != .up || scan.isListening && !initiator.isBusy
-        perform(recovery.timePassed(now, isListening: isListening, makesWay: initiator.isBusy))
+        let makesWay = presence == .up && initiator.isBusy
+        perform(recovery.timePassed(now, isListening: isListening, makesWay: makesWay))
         if recovery.takePowerUpDeadline(now) { restorePower() }
     }
 }

@@ -20,10 +20,10 @@ extension Adapter {
 
     /// Opens a channel beside a link; it takes no turn, because the controller initiates no connection for it.
     ///
-    /// If the old link has just ended, the kernel makes a new one, in clear. So the kernel is asked for the level of the
-    /// bond, which encrypts that link too before the channel is requested. Where a command has encrypted the link, the
-    /// kernel has no key, and would pair for a level. In all cases the channel's link is compared with ours, by what the
-    /// sockets hold: the kernel acts on an event only after this process could read it.
+    /// If the old link has just ended, the kernel makes a new one, in clear. So the kernel is asked for a level of
+    /// security, and encrypts that link too before the channel is requested, with the key of the bond. Where a command
+    /// has encrypted the link, the kernel has no key, and would pair for a level. In all cases the channel's link is
+    /// compared with ours, by what the sockets hold: the kernel acts on an event only after this process could read it.
     ///
     /// A channel that the peer closes before anything was received is refused: some peers accept each channel first.
     func openChannel(
@@ -40,7 +40,10 @@ extension Adapter {
         }
         let isEncryptedByCommand = links.keySize(of: link) != nil
         if request.isEncrypted, !isEncryptedByCommand, encryptionMeans == .kernel, let record = bondRecord(of: link) {
-            request.security = SocketSecurity.Level(rawValue: record.level.rawValue)
+            let level = SocketSecurity.Level(rawValue: record.level.rawValue)
+            // Right after a pairing the kernel has the level that was requested, though the key is worth more. For more
+            // it would have the link encrypted again, which a central need not do.
+            request.security = request.linkLevel.map { min(level, max($0, .medium)) } ?? level
         }
         var socket: LinkSocket
         do throws(SystemCallError) {
@@ -48,8 +51,8 @@ extension Adapter {
         } catch {
             throw BLEError(openingChannel: error.errno, psm: request.psm, peer: peer, adapter: name)
         }
-        security.channelRequested(from: kernelName)
-        defer { security.channelRequestEnded(kernelName) }
+        let number = security.channelRequested(from: kernelName)
+        defer { security.channelRequestEnded(number) }
         while socket.isConnecting {
             let step = min(deadline, loop.now() + Self.channelPause)
             let wake = await awaitWritable(socket.descriptor, until: step)
@@ -61,7 +64,7 @@ extension Adapter {
                 throw BLEError(
                     .cancelled, subject: "\(peer)", during: BLEError.opening(request.psm),
                     because: "the task was cancelled")
-            case (.pending, _) where security.hasRefusedPairingForChannel(with: kernelName):
+            case (.pending, _) where security.isChannelRefused(number):
                 throw BLEError(openingChannel: EACCES, psm: request.psm, peer: peer, adapter: name)
             case (.pending, _) where loop.now() >= deadline:
                 throw BLEError(

@@ -34,15 +34,21 @@ package struct ChannelRequest: Hashable, Sendable {
     package let timeout: Duration
     /// A Boolean value that indicates whether the link is encrypted: a channel over a link in clear is refused then.
     package let isEncrypted: Bool
+    /// The level of security that the link has; `nil` where that is not known.
+    package let linkLevel: SocketSecurity.Level?
     /// The level of security that the link must have before the channel is requested; `nil` for none. The adapter sets
-    /// the one of the bond whose key encrypts the link.
+    /// the one of the bond whose key encrypts the link, or that of the link if it is lower.
     package var security: SocketSecurity.Level?
 
     /// Creates a request with values that have been checked.
-    package init(psm: UInt16, receiveMTU: UInt16, timeout: Duration, isEncrypted: Bool = false) {
+    package init(
+        psm: UInt16, receiveMTU: UInt16, timeout: Duration, isEncrypted: Bool = false,
+        linkLevel: SocketSecurity.Level? = nil
+    ) {
         self.psm = psm
         self.receiveMTU = receiveMTU
         self.timeout = timeout
         self.isEncrypted = isEncrypted
+        self.linkLevel = linkLevel
     }
 }

@@ -10,7 +10,7 @@ extension Peripheral {
     /// A specification defines the PSM, or the device does: in an attribute or in its documentation. Several channels
     /// may be open at once. A channel lives at most as long as its link, and keeps it alive as a reference to the
     /// peripheral does. If the call throws, no channel is left open on this side. On an encrypted link the channel is
-    /// opened encrypted, at the level of the bond if there is one, or not at all.
+    /// opened encrypted, with the key of the bond if there is one, or not at all.
     ///
     /// Where the peer refuses the channel for lack of security, it is paired as for a refused read, if
     /// `SecurityConfiguration.onDemand` is set, and the channel is then requested once more. `L2CAPChannel.Options.timeout`
@@ -107,9 +107,12 @@ extension Peripheral {
                 because: "an MTU of \(options.mtu) and a capacity of \(options.capacity) packets were requested",
                 hint: "Request 23 to 65535 bytes, and at least 1 packet.")
         }
+        let security = security
         // A link that has been encrypted ends when it no longer is.
         let isEncrypted = protection.isSecured || security.isEncrypted
-        return ChannelRequest(psm: psm, receiveMTU: mtu, timeout: options.timeout, isEncrypted: isEncrypted)
+        return ChannelRequest(
+            psm: psm, receiveMTU: mtu, timeout: options.timeout, isEncrypted: isEncrypted,
+            linkLevel: SocketSecurity.Level(rawValue: UInt8(clamping: security.level)))
     }
 
     private func adopt(

@@ -37,10 +37,9 @@ final class AdapterSecurity: @unchecked Sendable {
     private(set) var setUpFailure: BLEError?
     /// Whether an adapter that came back is being put under management for the centrals that are served.
     private(set) var isManagingForCentrals = false
-    /// The peers of which channels are requested, by the kernel's names, with their number.
-    private var channelRequests: [PeerID: Int] = [:]
-    /// Those of them with which the kernel has begun to pair meanwhile.
-    private var refusedForChannels: Set<PeerID> = []
+    /// The channels that are requested, by number.
+    private var channelRequests: [UInt64: RequestedChannel] = [:]
+    private var lastChannelRequest: UInt64 = 0
     /// Packets that arrived on links to bonded peers before these were encrypted.
     private var discardedPackets = 0
     /// Security Requests of peers without a bond.
@@ -72,30 +71,36 @@ final class AdapterSecurity: @unchecked Sendable {
 
     // MARK: Channels
 
-    /// A channel is requested from a peer.
+    private struct RequestedChannel {
+        /// The kernel's name of the peer.
+        let peer: PeerID
+        /// Whether the kernel has begun to pair since the request.
+        var isRefused = false
+    }
+
+    /// A channel is requested from a peer, by the kernel's name; returns the number of the request.
     ///
     /// A kernel reports no refusal of a channel for lack of security: it begins to pair, as nobody has asked it to. That
     /// pairing is refused, like all that no task has requested, and is the sign of the refusal.
     /// `l2cap_le_connect_rsp` in the kernel's net/bluetooth/l2cap_core.c.
-    func channelRequested(from peer: PeerID) { channelRequests[peer, default: 0] += 1 }
-
-    /// One of the requests has ended.
-    func channelRequestEnded(_ peer: PeerID) {
-        guard let count = channelRequests[peer], count > 1 else {
-            channelRequests[peer] = nil
-            refusedForChannels.remove(peer)
-            return
-        }
-        channelRequests[peer] = count - 1
+    func channelRequested(from peer: PeerID) -> UInt64 {
+        lastChannelRequest &+= 1
+        channelRequests[lastChannelRequest] = RequestedChannel(peer: peer)
+        return lastChannelRequest
     }
+
+    /// A request has ended.
+    func channelRequestEnded(_ number: UInt64) { channelRequests[number] = nil }
 
     /// A pairing with a peer was refused that no task has requested.
     func pairingRefused(with peer: PeerID) {
-        if channelRequests[peer] != nil { refusedForChannels.insert(peer) }
+        for (number, request) in channelRequests where request.peer == peer {
+            channelRequests[number]?.isRefused = true
+        }
     }
 
-    /// Whether the kernel has begun to pair with a peer while channels were requested from it.
-    func hasRefusedPairingForChannel(with peer: PeerID) -> Bool { refusedForChannels.contains(peer) }
+    /// Whether the kernel has begun to pair with the peer of a request since then. A later request is another one.
+    func isChannelRefused(_ number: UInt64) -> Bool { channelRequests[number]?.isRefused ?? false }
 
     // MARK: Counts
 

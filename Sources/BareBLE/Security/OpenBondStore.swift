@@ -84,7 +84,13 @@ package final class OpenBondStore: Sendable {
         case .files(let files, _), .unwritable(let files, _):
             let operation = "load the bonds"
             let folder = try StoredFolder.ofBonds(files.directory, during: operation)
-            contents.damage = BLEError(bondsMovedAside: files, among: folder.names(), during: operation)
+            do throws(SystemCallError) {
+                // An empty list would be taken for one without such files.
+                let names = try folder.names(orAmong: [files.nameOfDamaged, files.nameOfOtherVersion])
+                contents.damage = BLEError(bondsMovedAside: files, among: names, during: operation)
+            } catch {
+                throw BLEError(error, bonds: files.directory, during: operation)
+            }
         }
         return contents
     }

@@ -133,6 +133,25 @@ import Testing
         #expect(ladder.scanAccepted(at: now) == [])
     }
 
+    @Test(.row("H14")) func noRunForAScanThatIsRefusedBeginsWhileTheScanMakesWay() {
+        var ladder = RecoveryLadder(.power)
+        _ = ladder.scanRefused(for: .seconds(121), at: start)
+        _ = ladder.stepFinished(nil, at: start)
+        let now = start + .seconds(10)
+        let reason = RecoveryPolicy.Reason.scanRefused(.seconds(121))
+        #expect(
+            ladder.timePassed(now, isListening: false) == [
+                .notify(.exhausted(because: reason, next: .seconds(60)))
+            ])
+        let due = ladder.nextDeadline ?? now
+        #expect(ladder.timePassed(due, isListening: false, makesWay: true) == [])
+        #expect(ladder.timePassed(due + .seconds(9), isListening: false) == [])
+        #expect(
+            ladder.timePassed(due + .seconds(10), isListening: false) == [
+                .notify(.began(.power, because: reason)), .perform(.power),
+            ])
+    }
+
     @Test(.row("H14")) func aScanThatIsRefusedIsReportedWherePowerIsNotPermitted() {
         let reason = RecoveryPolicy.Reason.scanRefused(.seconds(121))
         var ladder = RecoveryLadder(.rescan)

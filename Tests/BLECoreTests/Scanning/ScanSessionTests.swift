@@ -269,6 +269,53 @@ import Testing
         #expect(session.commandFinished(disallowed, at: now).count == 1)
     }
 
+    /// A controller that does not scan beside a link may need a moment after it: no step is taken for that.
+    @Test(.row("H14", "W02")) func aRefusalRightAfterALinkIsNotReported() {
+        var session = ScanSession(Self.legacy)
+        var now = start
+        _ = session.start(plan, at: now)
+        func refuse(_ session: inout ScanSession) -> Int {
+            _ = session.commandFinished(nil, at: now)
+            _ = session.commandFinished(nil, at: now)
+            return session.commandFinished(disallowed, at: now).count
+        }
+        for _ in 1...9 {
+            _ = refuse(&session)
+            now = session.nextDeadline ?? now
+            _ = session.timePassed(now)
+        }
+        var counts = [refuse(&session)]
+        #expect(session.linkEnded(at: now) == [off])
+        counts.append(refuse(&session))
+        now = session.nextDeadline ?? now
+        _ = session.timePassed(now)
+        counts.append(refuse(&session))
+        #expect(counts == [2, 1, 2])
+    }
+
+    /// They may have had a reason each, while the scan made way for a connect in between.
+    @Test(.row("H14")) func fewRefusalsInALongTimeAreNotReported() {
+        var session = ScanSession(Self.legacy)
+        var now = start
+        _ = session.start(plan, at: now)
+        func refuse(_ session: inout ScanSession) -> Int {
+            _ = session.commandFinished(nil, at: now)
+            _ = session.commandFinished(nil, at: now)
+            return session.commandFinished(disallowed, at: now).count
+        }
+        var counts = [refuse(&session)]
+        #expect(session.pause(at: now) == [off])
+        #expect(session.commandFinished(nil, at: now) == [.notify(.paused)])
+        now = now + .seconds(200)
+        #expect(session.resume(at: now) == [off])
+        for _ in 1...4 {
+            counts.append(refuse(&session))
+            now = session.nextDeadline ?? now
+            _ = session.timePassed(now)
+        }
+        #expect(counts == [1, 1, 1, 1, 2])
+    }
+
     /// Neither does a refusal outlive the power of the adapter, or the scan.
     @Test(.row("H14"), arguments: [true, false]) func aRefusalEndsWithThePowerAndWithTheScan(isPower: Bool) {
         var session = ScanSession(Self.legacy)

@@ -33,6 +33,8 @@ import Testing
         let requests: Lock<[ChannelRequest]>
         /// The far ends of the channels that are not the device's.
         let farEnds: Lock<[LinkSocketBox]>
+        /// The level that the kernel reports of the link, if it is another one.
+        let linkLevel: Lock<SocketSecurity.Level?>
 
         init(
             _ time: VirtualTime, _ means: Means, _ change: Change = .nothing,
@@ -47,6 +49,7 @@ import Testing
             configuration.addressHash = { $0.hash }
             let (requests, farEnds) = (Lock<[ChannelRequest]>([]), Lock<[LinkSocketBox]>([]))
             let descriptor = Lock<Int32>(-1)
+            let linkLevel = Lock<SocketSecurity.Level?>(nil)
             let (radio, device) = (bench.radio, bench.device)
             let central = Central(configuration, radio: radio) { system in
                 let (openChannel, security) = (system.openChannel, system.security)
@@ -64,7 +67,11 @@ import Testing
                     return LinkSocket(adopting: ours)
                 }
                 system.security = { asked throws(SystemCallError) in
-                    guard asked == descriptor.withLock(\.self) else { return try security(asked) }
+                    guard asked == descriptor.withLock(\.self) else {
+                        let found = try security(asked)
+                        guard let level = linkLevel.withLock(\.self) else { return found }
+                        return SocketSecurity(level: level, keySize: found.keySize)
+                    }
                     // What the kernel reports of the other link is right or wrong, as the events are to be enough.
                     return change == .linkInClear
                         ? SocketSecurity(level: .low, keySize: 0) : SocketSecurity(level: .fips, keySize: 16)
@@ -75,6 +82,7 @@ import Testing
             self.central = central
             self.requests = requests
             self.farEnds = farEnds
+            self.linkLevel = linkLevel
             link = try await central.connect(bench.id, ConnectOptions(security: demand))
         }
     }
@@ -105,6 +113,21 @@ import Testing
                 PairingOptions(agent: .passkey(passkey), require: .authenticated))
             _ = try await bed.link.openChannel(psm: 0x80)
             let level: SocketSecurity.Level? = .fips
+            #expect(bed.requests.withLock(\.self).map(\.security) == [level])
+            await bed.link.disconnect()
+        }
+    }
+
+    /// Right after a pairing the kernel reports the level that was requested, though the key is worth more.
+    @Test func theKernelIsAskedForNoMoreThanTheLinkHas() async throws {
+        try await VirtualTime.run { time in
+            let passkey = try #require(Passkey(123_456))
+            let bed = try await Bed(
+                time, .kernel, .nothing, VirtualSecurity(capability: .displayOnly, passkey: 123_456),
+                PairingOptions(agent: .passkey(passkey), require: .authenticated))
+            bed.linkLevel.withLock { $0 = .high }
+            _ = try await bed.link.openChannel(psm: 0x80)
+            let level: SocketSecurity.Level? = .high
             #expect(bed.requests.withLock(\.self).map(\.security) == [level])
             await bed.link.disconnect()
         }

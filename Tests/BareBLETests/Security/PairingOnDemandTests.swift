@@ -35,6 +35,20 @@ import Testing
         }
     }
 
+    /// The sign of the refusal holds for all requests that are out, and for none that follows.
+    @Test func refusedChannelsShareOnePairing() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, configure: { $0.onDemand = PairingOptions() })
+            await bench.device.setReaction(toChannels: 0x80, .acceptEncrypted)
+            let peripheral = try await bench.central.connect(bench.id)
+            async let first = peripheral.openChannel(psm: 0x80)
+            async let second = peripheral.openChannel(psm: 0x80)
+            for channel in try await [first, second] { #expect(await channel.isOpen) }
+            #expect(await bench.device.pairingCount == 1)
+            await peripheral.disconnect()
+        }
+    }
+
     /// The kernel does not report the refusal: that it begins to pair is the sign.
     @Test func aRefusedChannelIsReportedWithoutAPairing() async throws {
         try await VirtualTime.run { time in
