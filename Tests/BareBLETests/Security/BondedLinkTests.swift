@@ -71,7 +71,8 @@ import Testing
                 onReady: { _ in
                     guard let changes = waiting.withLock({ $0.take() }) else { return }
                     var iterator = changes.makeAsyncIterator()
-                    #expect(try await iterator.next()?.level == 2)
+                    let change = try await iterator.next()
+                    #expect(change?.level == 2)
                 })
             _ = try await session.ready()
             var events = session.events.makeAsyncIterator()
