@@ -40,7 +40,8 @@ BOOTS = 3  # of one command, when the guest's kernel dies or the emulator stands
 STANDSTILL = 180  # seconds without a thousandth of them on a processor, which an idle guest needs many times over
 SILENCE = 400  # seconds without a line in the kernel's log, which gets one every 5 s of the guest's time
 HUNG = 240  # seconds in which nothing wakes up a task of the guest's kernel, after which that kernel panics
-FATAL = r"is at fault:|blocked for more than|BUG:|Oops|Kernel panic"  # what the log of a dead kernel begins with
+LOOP = 80  # seconds in which a processor of the guest does nothing but one task of the kernel, after which it panics
+FATAL = r"is at fault:|soft lockup|blocked for more than|BUG:|Oops|Kernel panic"  # what the log of a dead kernel begins with
 NOT_A_CAUSE = r"\]  \? |\bR[A-Z0-9]{1,2}: |\] (Code|CPU|Hardware name|Kernel Offset): "
 ALSO_IN_MEMORY = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/usr/bin/dbus-daemon")  # where they are
 # Kernels without counted instructions: 6.1 does not boot with them, and 7.2 stalls for up to minutes, because the emulator then runs the
@@ -296,7 +297,8 @@ class Bed:
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-nic", "none",
             "-kernel", self.kernel / "vmlinuz", "-initrd", self.image,
             "-append", "console=ttyS0 loglevel=6 panic=-1 mitigations=off random.trust_cpu=on tsc=reliable cryptomgr.notests "
-            f"sysctl.kernel.hung_task_timeout_secs={HUNG} sysctl.kernel.hung_task_panic=1",
+            f"sysctl.kernel.hung_task_timeout_secs={HUNG} sysctl.kernel.hung_task_panic=1 "
+            f"sysctl.kernel.watchdog_thresh={LOOP // 2} sysctl.kernel.softlockup_panic=1",
             "-chardev", f"file,id=log,path={kernel_log}", "-device", "isa-serial,chardev=log",
             "-device", "virtio-serial-pci", "-chardev", "file,id=out,path=/dev/stdout",
             "-device", "virtserialport,chardev=out,name=out", "-device", "virtio-rng-pci",
