@@ -9,7 +9,7 @@ import Testing
     func followHeart(_ central: Central, heard: @Sendable (UInt16) async -> Bool) async throws {
         let sensor = try await central.first(.services(0x180D), timeout: .seconds(30))
         guard let peer = sensor.peer else { return }
-        // Connects, and again whenever the link is lost. This runs first each time, and nobody passes it.
+        // Connects, and again whenever the link is lost. This runs first each time, before any other call on the link.
         let session = try await central.session(
             with: peer,
             onReady: { device in
@@ -31,7 +31,7 @@ import Testing
     // in: Docs/users/coming-from.md
     /// Resumes the sensors of the last run, however that ended.
     func resume(_ central: Central, heard: @escaping @Sendable (UInt16) async -> Bool) async throws {
-        // What is code cannot be stored. It is given again, before anything is connected.
+        // What is code cannot be stored. It is passed again, before anything is connected.
         let before = try await central.restore { _ in
             Session.Handlers(onReady: { device in
                 if try await device.read(.bodySensorLocation) != .wrist {
