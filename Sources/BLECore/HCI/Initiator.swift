@@ -11,9 +11,9 @@
 //   controller is free for the next one, or has been given 3 s in all to become so, and 1 s for the attempt's end.
 // - A controller initiates one connection at a time. Refused with Command Disallowed, another program's attempt is
 //   pending: this one waits, within its deadline, and retries. Some controllers refuse with another status (row W38):
-//   that means the same while another program's attempt is known to be pending, or was when the command was sent: its
-//   end is on another socket than the refusal, and may be read first. The legacy command in place of a refused extended
-//   one does not wait: a controller that keeps to the extended commands disallows it for good.
+//   that means the same while another program's attempt is known to be pending, or was when the command was sent or
+//   since: its end is on another socket than the refusal, and may be read first. The legacy command in place of a
+//   refused extended one does not wait: a controller that keeps to the extended commands disallows it for good.
 // - An attempt that is cancelled while it waits in the queue of commands is withdrawn: it is never sent.
 // - The link may come up in the very moment in which the attempt is cancelled. It is then disconnected, never left
 //   over.
@@ -185,7 +185,7 @@ package struct Initiator: ~Copyable {
     /// Whether such an attempt was cancelled, and its Connection Complete was not seen yet: that may come after
     /// the confirmation of an attempt of this machine, because another socket carries it.
     private var awaitsForeignEnd = false
-    /// Whether another attempt was known to be pending when the attempt of this machine was sent.
+    /// Whether another attempt was known to be pending when the attempt of this machine was sent, or has been since.
     private var hadForeignAttempt = false
     private var turns = Turns.free
 
@@ -285,7 +285,7 @@ package struct Initiator: ~Copyable {
         case (.leCreateConnection, .success?), (.leExtendedCreateConnection, .success?):
             // One that is late is this machine's own.
             if case .cancelUnconfirmed = state { return [] }
-            hasForeignAttempt = true
+            (hasForeignAttempt, hadForeignAttempt) = (true, true)
             return []
         case (.leCreateConnectionCancel, .success?):
             awaitsForeignEnd = hasForeignAttempt

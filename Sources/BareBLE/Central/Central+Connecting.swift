@@ -45,7 +45,7 @@ extension Central {
         // The kernel has one channel for both roles, and it is that of the accepted link.
         if let inbound = linkToUse(to: name(of: peer)) {
             if let error = await inbound.takingError(options.security, during: "connect") { throw error }
-            try await inbound.openClientSide(timeout: options.timeout)
+            try await inbound.openClientSide(timeout: deadline.map { max(.zero, $0 - loop.now()) })
             return inbound
         }
         let link = try await adapter.connect(

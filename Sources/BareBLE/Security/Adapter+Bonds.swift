@@ -6,9 +6,13 @@ internal import Logging
 extension Adapter {
     /// Opens the bonds and reads them, unless that was done.
     func openBonds(in context: CallContext) async throws(BLEError) {
-        guard security.isConfigured, !bonds.isOpen else { return }
-        guard let address, address != .zero else { throw downError(during: context.operation) }
-        guard let damage = try await bonds.open(adapter: address, in: context) else { return }
+        guard security.isConfigured else { return }
+        if !bonds.isOpen {
+            guard let address, address != .zero else { throw downError(during: context.operation) }
+            try await bonds.open(adapter: address, in: context)
+        }
+        guard let damage = bonds.takeUnreportedDamage() else { return }
+        logger.warning("bonds were damaged", metadata: ["adapter": "\(nameAndAddress)", "reason": "\(damage)"])
         security.report(.bondsDamaged(damage))
     }
 

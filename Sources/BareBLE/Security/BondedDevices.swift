@@ -69,6 +69,9 @@ final class BondedDevices: @unchecked Sendable {
     /// Why bonds could not be read, if some could not, in this run or an earlier one: peers without a bond may have had
     /// one.
     private(set) var damage: BLEError?
+    /// The damage that was found when the store was opened, until a call has taken it to report it: the one that began
+    /// to open the store may have timed out by then.
+    private var unreportedDamage: BLEError?
     /// Called after the records have changed.
     private var changeHandler: (@Sendable () -> Void)?
 
@@ -119,32 +122,32 @@ final class BondedDevices: @unchecked Sendable {
 
     // MARK: The store
 
-    /// Opens the store and reads the bonds, unless that was done.
+    /// Opens the store and reads the bonds, unless that was done. `takeUnreportedDamage` is to follow.
     ///
-    /// - Returns: Why bonds could not be read, if some were set aside, in this run or an earlier one.
     /// - Throws: `BLEError` with the codes of `BondStore`, `.timedOut` if the disk does not respond, `.cancelled`.
-    func open(adapter: BluetoothAddress, in context: CallContext) async throws(BLEError) -> BLEError? {
-        guard let bonds = configuration?.bonds, !isOpen else { return nil }
+    func open(adapter: BluetoothAddress, in context: CallContext) async throws(BLEError) {
+        guard let bonds = configuration?.bonds, !isOpen else { return }
         let context = context.limited(to: loop.now() + Self.storageTime)
         try await takeTurn(in: context)
         if isOpen {
             passTurn()
-            return nil
+            return
         }
         state = .opening
-        let contents = try await work(in: context) {
+        try await work(in: context) { () -> (Result<Void, BLEError>, Outcome) in
             do throws(BLEError) {
                 let store = try bonds.open(adapter: adapter)
                 let contents = try store.loadFirst()
-                return (.success(contents), Outcome(opened: store, contents: contents))
+                return (.success(()), Outcome(opened: store, contents: contents))
             } catch {
                 return (.failure(error), Outcome())
             }
         }
-        guard let damage = contents.damage else { return nil }
-        logger.warning("bonds were damaged", metadata: ["adapter": "\(adapter)", "reason": "\(damage)"])
-        return damage
     }
+
+    /// Returns why bonds could not be read when the store was opened, if some were set aside, in this run or an earlier
+    /// one; `nil` if a call has returned it before.
+    func takeUnreportedDamage() -> BLEError? { unreportedDamage.take() }
 
     /// Does a job with the open store.
     ///
@@ -353,6 +356,7 @@ final class BondedDevices: @unchecked Sendable {
     private func ended(_ outcome: Outcome) {
         if let opened = outcome.opened {
             state = .open(opened)
+            unreportedDamage = outcome.contents?.damage
         } else if case .opening = state {
             state = .closed
         }

@@ -176,11 +176,10 @@ final class ServerHandOver: @unchecked Sendable {
                 await link.server.settle(until: deadline)
                 continue
             }
-            if let identity = link.identity, await !central.adapter.mayHandOver(identity) {
+            // Without a suspension up to the hand-over: no pairing begins meanwhile, and the link does not end.
+            if let identity = link.identity, !central.adapter.assumeIsolated({ $0.mayHandOver(identity) }) {
                 return .lost(name, await end(link, Self.unprovenError(name)))
             }
-            // A request may have come meanwhile.
-            if link.server.remains == nil, central.loop.now() < deadline { continue }
             do throws(BLEError) {
                 return .item(try item(of: link))
             } catch {

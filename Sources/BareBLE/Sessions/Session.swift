@@ -269,7 +269,10 @@ extension Session {
             throw Self.strangeLinkError(link, during: operation)
         }
         let demand = next.demand
-        if let error = link.assumeIsolated({ $0.takingError(demand, during: operation) }) { throw error }
+        // An ended link has no security any more. It is replaced by one that has what the session demands.
+        if let error = link.assumeIsolated({ $0.end == nil ? $0.takingError(demand, during: operation) : nil }) {
+            throw error
+        }
         note(bondOf: link)
         next.given = link
         start()
@@ -522,6 +525,8 @@ extension Session {
         let number = ObjectIdentifier(link)
         link.assumeIsolated { link in
             link.onSecured { [weak self] security in
+                // A link that has ended meanwhile is not encrypted any more.
+                guard security.isEncrypted else { return }
                 self?.assumeIsolated { session in
                     guard let current = session.current?.link, ObjectIdentifier(current) == number else { return }
                     session.broadcaster.report(security)

@@ -11,7 +11,8 @@
 // - `.openCompleted` is the first event of all.
 // - No event is delivered before `open()`, after `close()`, or outside of a run loop: until there is one, events wait.
 // - In a run loop, the stream becomes open with the first delivery. The end of the bytes is signalled once.
-// - At most one delivery is scheduled; an event that waits already is not added again.
+// - At most one delivery is scheduled; an event that waits already is not added again. A run loop that is removed may
+//   never run again, or run later: what was scheduled there is void, and scheduled again where the stream still is.
 // - The delegate is called without the lock.
 
 internal import BLELinux
@@ -25,6 +26,8 @@ final class StreamEvents: @unchecked Sendable {
         var runLoops: [(loop: RunLoop, mode: RunLoop.Mode)] = []
         var waiting: [Stream.Event] = []
         var isScheduled = false
+        /// The number of the last delivery that was scheduled, or made void. A former one delivers nothing.
+        var delivery: UInt64 = 0
         var status = Stream.Status.notOpen
         /// Whether the end was signalled.
         var hasEnded = false
@@ -65,7 +68,12 @@ final class StreamEvents: @unchecked Sendable {
     }
 
     func remove(from loop: RunLoop, _ mode: RunLoop.Mode) {
-        state.withLock { $0.runLoops.removeAll { $0.loop === loop && $0.mode == mode } }
+        state.withLock { state in
+            state.runLoops.removeAll { $0.loop === loop && $0.mode == mode }
+            state.isScheduled = false
+            state.delivery &+= 1
+        }
+        deliverSoon()
     }
 
     /// Delivers an event soon, if the stream is open.
@@ -94,24 +102,27 @@ final class StreamEvents: @unchecked Sendable {
     }
 
     private func deliverSoon() {
-        let place = state.withLock { state -> (loop: RunLoop, mode: RunLoop.Mode)? in
+        let place = state.withLock { state -> (loop: RunLoop, mode: RunLoop.Mode, number: UInt64)? in
             guard !state.isScheduled, !state.waiting.isEmpty, let place = state.runLoops.first else { return nil }
             state.isScheduled = true
-            return place
+            state.delivery &+= 1
+            return (place.loop, place.mode, state.delivery)
         }
         guard let place else { return }
+        let number = place.number
         if place.loop === RunLoop.main {
-            DispatchQueue.main.async { self.deliver() }
+            DispatchQueue.main.async { self.deliver(number) }
         } else {
             // A timer that is due wakes a run loop that sleeps, which `perform` does not.
             place.loop.add(
-                Timer(fire: Date(), interval: 0, repeats: false) { _ in self.deliver() }, forMode: place.mode)
+                Timer(fire: Date(), interval: 0, repeats: false) { _ in self.deliver(number) }, forMode: place.mode)
         }
     }
 
-    private func deliver() {
+    private func deliver(_ number: UInt64) {
         var delivered: [Stream.Event] = []
         let (stream, delegate) = state.withLock { state -> (Stream?, (any StreamDelegate)?) in
+            guard state.delivery == number else { return (nil, nil) }
             state.isScheduled = false
             guard !state.runLoops.isEmpty, state.status != .closed else { return (nil, nil) }
             swap(&delivered, &state.waiting)

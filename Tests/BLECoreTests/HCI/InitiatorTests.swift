@@ -442,6 +442,20 @@ import Testing
         #expect(initiator.commandFinished(create, refusal, at: start) == [.finish(.failure(.refused(refusal)))])
     }
 
+    /// Another program's command may reach the controller before this one, and its confirmation be read after this one
+    /// was sent.
+    @Test(.row("W38")) func anotherProgramsAttemptThatIsConfirmedAfterThisOneWasSentMeansBusy() throws {
+        let refusal = HCICommandFailure(opcode: create, reason: .status(.lmpPDUNotAllowed))
+        var initiator = Initiator()
+        let packet = try initiator.begin(attempt(), at: start)
+        _ = initiator.foreignCompletion(.leCreateConnection, .success)
+        #expect(try initiator.received(complete(peer: "010203040506"), at: start) == [])
+        #expect(initiator.commandFinished(create, refusal, at: start) == [])
+        #expect(initiator.timePassed(start + Initiator.firstBusyPause) == packet)
+        // No other attempt was pending when that was sent.
+        #expect(initiator.commandFinished(create, refusal, at: start) == [.finish(.failure(.refused(refusal)))])
+    }
+
     /// Otherwise the end of the cancelled attempt would be taken for that of the attempt after it.
     @Test(.row("W38")) func theEndOfAnotherProgramsAttemptIsNotTheEndOfACancelledOne() throws {
         let cancelled = try complete(status: "02", peer: "000000000000")

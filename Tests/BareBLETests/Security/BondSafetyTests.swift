@@ -402,6 +402,38 @@ import Testing
         }
     }
 
+    /// A call that has opened them may have timed out before they were read.
+    @Test func damagedBondsAreReportedByTheNextCallAndOnce() async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let name = "\(VirtualRadio.address(of: 0))".filter { $0 != ":" } + ".bonds"
+            let isWritten = FileManager.default.createFile(
+                atPath: "\(folder.path)/\(name)", contents: Data("no bonds".utf8),
+                attributes: [.posixPermissions: 0o600])
+            #expect(isWritten)
+            let bench = try await SecurityBench(time)
+            let log = KeptLog(detail: "reason")
+            let store = try BondStore(directory: folder.path)
+            let central = SecurityBench.central(bench.radio, store, change: { $0.logger = log.logger })
+            var events = central.securityEvents.makeAsyncIterator()
+            let adapter = await central.adapter
+            try await adapter.find(during: "connect")
+            let bonds: BondedDevices = await adapter.bonds
+            try await bonds.open(adapter: VirtualRadio.address(of: 0), in: .unlimited("connect"))
+            #expect(log.all.count { $0.hasPrefix("bonds were damaged") } == 0)
+            for _ in 1...2 {
+                let link = try await central.connect(bench.id)
+                await link.disconnect()
+                #expect(log.all.count { $0.hasPrefix("bonds were damaged") } == 1)
+            }
+            guard case .bondsDamaged(let damage)? = try await events.next() else {
+                Issue.record("no such event")
+                return
+            }
+            #expect(damage.code == .unusableState && damage.subject == "\(folder.path)/\(name)")
+        }
+    }
+
     /// Its link would be in clear, whichever of the two it is.
     @Test(.row("S08")) func anAddressThatTwoBondedDevicesMayHaveIsNotConnectedTo() async throws {
         try await VirtualTime.run { time in

@@ -102,6 +102,40 @@ import Testing
         }
     }
 
+    /// It has no security any more.
+    @Test func anEndedLinkToABondedPeerIsReplacedOnceItIsReturned() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            let session = try await bench.central.session(with: bench.id)
+            _ = try await session.ready()
+            let lent = try await session.releaseLink()
+            await lent.disconnect()
+            try await session.returnLink(lent)
+            let next = try await session.ready()
+            #expect(next !== lent)
+            #expect(await next.security.isEncrypted)
+            await session.disconnect()
+        }
+    }
+
+    @Test func aSessionReportsNoSecurityOfALinkThatHasEnded() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            let session = try await bench.central.session(with: bench.id)
+            _ = try await session.ready()
+            let lent = try await session.releaseLink()
+            await lent.disconnect()
+            var changes = session.securityChanges.makeAsyncIterator()
+            try await session.returnLink(lent)
+            // That of the link after it.
+            #expect(try await changes.next()?.level == 2)
+            await session.disconnect()
+            #expect(try await changes.next() == nil)
+        }
+    }
+
     @Test func theSecurityOfALinkIsKnown() async throws {
         try await VirtualTime.run { time in
             let security = VirtualSecurity(capability: .displayOnly, passkey: 123_456)

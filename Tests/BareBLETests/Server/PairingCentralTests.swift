@@ -847,6 +847,33 @@ import Testing
         }
     }
 
+    /// Its key may be no bond's.
+    @Test func aLinkOnWhichAPairingHasFailedIsNotHandedOver() async throws {
+        try await PairingBench.run { bench in
+            let manager = try VirtualServiceManager()
+            let store = DescriptorStore(try #require(ServiceNotifier(manager.environment())))
+            var options = CentralPairingOptions(agent: PairingAgent(show: { _, _ in }), acceptsUnconfirmed: true)
+            options.replace = { _ in true }
+            try await bench.local.allowPairing(options)
+            let phone = try await bench.connect()
+            try await bench.pair(phone, VirtualSecurity(capability: .keyboardOnly))
+            #expect(await bench.paired().count == 1)
+            await phone.disconnect()
+            try await bench.reconnect(phone)
+            var fleeting = VirtualSecurity()
+            fleeting.keepsBonds = false
+            try await bench.pair(phone, fleeting)
+            try await bench.sleep(.seconds(10))
+            #expect(await bench.failures().count == 1)
+            #expect(await phone.isConnected)
+            let lost = await bench.local.suspend(handingOverTo: store)
+            #expect(lost.values.map(\.code) == [.pairingFailed])
+            #expect(await manager.storedNames.isEmpty)
+            await bench.time.settle()
+            #expect(await !phone.isConnected)
+        }
+    }
+
     @Test func theEndOfTheLinkEndsThePairing() async throws {
         try await PairingBench.run { bench in
             let asked = Lock(0)

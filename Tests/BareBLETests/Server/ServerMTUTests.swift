@@ -1,5 +1,6 @@
 import BLECore
 import BLELinux
+import BareBLECrypto
 import BareBLETestKit
 import TestSupport
 import Testing
@@ -50,6 +51,39 @@ import Testing
             #expect(await device.mtu == 64)
             #expect(await bench.local.centrals.map(\.mtu) == [64])
             await device.disconnect()
+        }
+    }
+
+    /// The exchange has what the search for the link has left of the time.
+    @Test func aConnectThatUsesTheLinkOfACentralEndsAtItsDeadline() async throws {
+        let delayed = Lock<EventLoop?>(nil)
+        try await PairingBench.run { configuration in
+            // The address is resolved after the deadline was set.
+            configuration.addressHash = { message in
+                delayed.withLock { $0.take() }?.jump(by: .seconds(4))
+                return message.hash
+            }
+        } _: { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            let identity = try #require(await phone.peer)
+            var security = VirtualSecurity()
+            security.identity = VirtualIdentity(identity, key: Array(0x20...0x2F))
+            try await bench.pair(phone, security)
+            #expect(await bench.paired().map(\.peer) == [identity])
+            await phone.pause()
+            let address = bench.privateAddress(of: security, 2)
+            let options = ConnectOptions(timeout: .seconds(10), security: .none)
+            let begin = bench.time.now
+            delayed.withLock { $0 = bench.time.loop }
+            let late = await #expect(throws: BLEError.self) {
+                _ = try await bench.central.connectAlone(address, options)
+            }
+            #expect(late?.code == .timedOut)
+            let isTaken = delayed.withLock { $0 == nil }
+            #expect(isTaken)
+            #expect(bench.time.now - begin == .seconds(10))
+            await phone.resume()
         }
     }
 }

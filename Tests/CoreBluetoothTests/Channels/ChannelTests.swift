@@ -101,6 +101,15 @@ import Testing
         await line.link.disconnect()
     }
 
+    /// It may run later, or never again.
+    @Test(arguments: [true, false]) func aStreamDeliversNothingWhereItWasRemoved(runsLater: Bool) async throws {
+        let line = try await Line()
+        let (former, events) = await onThread { MovingWalk(line.channel.outputStream).run(runningFormer: runsLater) }
+        #expect(former.isEmpty)
+        #expect(events.first == .openCompleted)
+        await line.link.disconnect()
+    }
+
     @Test func theEndComesOnceAndAfterTheBytes() async throws {
         let line = try await Line()
         line.channel.inputStream.open()
@@ -363,4 +372,31 @@ private final class OpeningWalk: NSObject, StreamDelegate {
     func stream(_ aStream: Stream, handle eventCode: Stream.Event) {
         if eventCode == .openCompleted { states.append(aStream.streamStatus) }
     }
+}
+
+/// Opens a stream that is scheduled in one mode of its run loop, and moves it to another one.
+private final class MovingWalk: NSObject, StreamDelegate {
+    private let stream: OutputStream
+    private var events: [Stream.Event] = []
+
+    init(_ stream: OutputStream) {
+        self.stream = stream
+    }
+
+    /// Returns the events in the former mode, and all events.
+    func run(runningFormer: Bool) -> (former: [Stream.Event], all: [Stream.Event]) {
+        let mode = RunLoop.Mode(rawValue: "former")
+        stream.delegate = self
+        stream.schedule(in: .current, forMode: mode)
+        stream.open()
+        stream.remove(from: .current, forMode: mode)
+        stream.schedule(in: .current, forMode: .default)
+        // It returns after the timer of the former delivery, the last one of that mode.
+        if runningFormer { _ = RunLoop.current.run(mode: mode, before: .distantFuture) }
+        let former = events
+        while events.isEmpty, RunLoop.current.run(mode: .default, before: .distantFuture) {}
+        return (former, events)
+    }
+
+    func stream(_ aStream: Stream, handle eventCode: Stream.Event) { events.append(eventCode) }
 }
