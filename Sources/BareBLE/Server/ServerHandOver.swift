@@ -176,10 +176,6 @@ final class ServerHandOver: @unchecked Sendable {
                 await link.server.settle(until: deadline)
                 continue
             }
-            // Without a suspension up to the hand-over: no pairing begins meanwhile, and the link does not end.
-            if let identity = link.identity, !central.adapter.assumeIsolated({ $0.mayHandOver(identity) }) {
-                return .lost(name, await end(link, Self.unprovenError(name)))
-            }
             do throws(BLEError) {
                 return .item(try item(of: link))
             } catch {
@@ -189,7 +185,11 @@ final class ServerHandOver: @unchecked Sendable {
         return .gone
     }
 
+    /// Checks and takes a link without a suspension: no pairing begins meanwhile, and no request arrives.
     private func item(of link: ServedLink) throws(BLEError) -> HandedServer.Item {
+        if let identity = link.identity, !central.adapter.assumeIsolated({ $0.mayHandOver(identity) }) {
+            throw Self.unprovenError(link.peripheral.name)
+        }
         guard let remains = link.server.remains else {
             throw BLEError(
                 .timedOut, subject: link.peripheral.name, during: "hand a link over",
