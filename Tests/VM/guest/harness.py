@@ -109,10 +109,11 @@ class Program:
         Program.launched.append(self)
 
     def collect(self, stream, lines):
-        for line in stream:
-            with self.changed:
-                lines.append(line)
-                self.changed.notify_all()
+        with stream:
+            for line in stream:
+                with self.changed:
+                    lines.append(line)
+                    self.changed.notify_all()
 
     def wait_for_lines(self, count, seconds=WAIT):
         with self.changed:

@@ -1,12 +1,15 @@
 """A service manager that keeps descriptors, for tests of restarts."""
 
 import array
+import fcntl
 import os
 import socket
 import threading
 from pathlib import Path
 
 from harness import Program
+
+HIGH = 300  # above what a test and the shell open by themselves
 
 
 class ServiceManager:
@@ -51,8 +54,9 @@ class ServiceManager:
             return Program(*arguments, program=program, env=environment, **more)
         numbers = [descriptor for _, descriptor in self.stored]
         environment |= {"LISTEN_FDS": str(len(numbers)), "LISTEN_FDNAMES": ":".join(name for name, _ in self.stored)}
-        high = [os.dup2(number, 40 + index) for index, number in enumerate(numbers)]
-        script = "".join(f"exec {3 + index}<&{40 + index} {40 + index}<&-; " for index in range(len(high)))
+        # At numbers that nothing else has, for the shell puts them at 3, 4, ... one after the other.
+        high = [fcntl.fcntl(number, fcntl.F_DUPFD, HIGH) for number in numbers]
+        script = "".join(f"exec {3 + index}<&{number} {number}<&-; " for index, number in enumerate(high))
         launched = Program(
             "-c", script + 'export LISTEN_PID=$$; exec "$@"', "bash", program, *arguments, program="/bin/bash",
             env=environment, pass_fds=high, **more)
