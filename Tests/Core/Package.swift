@@ -29,7 +29,8 @@ let package = Package(
         .testTarget(
             name: "BLEProfilesTests", dependencies: ["BLECore", "BLEProfiles", "TestSupport"], swiftSettings: strict),
         .testTarget(
-            name: "BLECaptureTests", dependencies: ["BLECapture", "BLECore", "TestSupport"], swiftSettings: strict),
+            name: "BLECaptureTests", dependencies: ["BLECapture", "BLECore", "TestSupport"], exclude: ["Recording"],
+            swiftSettings: strict),
     ],
     swiftLanguageModes: [.v6]
 )
