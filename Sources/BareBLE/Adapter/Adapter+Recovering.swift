@@ -39,7 +39,7 @@ extension Adapter {
 
     /// The controller has refused for so long to begin a scan.
     ///
-    /// Some do that beside every link, whoever holds it: no step is taken for them.
+    /// Some controllers refuse a scan while a link of any program is up: no step is taken for them.
     func scanRefused(for time: Duration, isNews: Bool) {
         let hasLinks = links.hasLinks || info.flatMap { system.linkHandles($0.index) }?.isEmpty == false
         // After a step it is still the same refusal.

@@ -11,7 +11,7 @@ import BLELinux
 //   number of losses travels with the next element (`droppedBefore`).
 // - One end: after `finish` the waiting elements are still delivered, then the stream ends once, with or without an
 //   error.
-// - One consumer: a second task that waits at the same time gets an error, because one of the two would wait for ever.
+// - One consumer: a second task that waits at the same time gets an error, because only one of the two would get a value.
 // - Cancellation of the consuming task ends its wait at once, without an error: it is the usual way to stop.
 //
 // Invariants

@@ -13,6 +13,13 @@ import Testing
         HCICommandPacket(LESetScanParameters(isActive: true, interval: 160, window: 48)))
     private let on = ScanSession.Action.send(HCICommandPacket(LESetScanEnable(isEnabled: true)))
 
+    /// Lets the controller accept what comes before the enable, and refuse that.
+    private func refuseEnable(_ session: inout ScanSession, at now: BootInstant) -> [ScanSession.Action] {
+        _ = session.commandFinished(nil, at: now)
+        _ = session.commandFinished(nil, at: now)
+        return session.commandFinished(disallowed, at: now)
+    }
+
     @Test(.row("H14", "W20")) func disablesSetsEnablesOnALegacyController() {
         var session = ScanSession(Self.legacy)
         #expect(session.start(plan, at: start) == [off])
@@ -274,22 +281,17 @@ import Testing
         var session = ScanSession(Self.legacy)
         var now = start
         _ = session.start(plan, at: now)
-        func refuse(_ session: inout ScanSession) -> Int {
-            _ = session.commandFinished(nil, at: now)
-            _ = session.commandFinished(nil, at: now)
-            return session.commandFinished(disallowed, at: now).count
-        }
         for _ in 1...9 {
-            _ = refuse(&session)
+            _ = refuseEnable(&session, at: now)
             now = session.nextDeadline ?? now
             _ = session.timePassed(now)
         }
-        var counts = [refuse(&session)]
+        var counts = [refuseEnable(&session, at: now).count]
         #expect(session.linkEnded(at: now) == [off])
-        counts.append(refuse(&session))
+        counts.append(refuseEnable(&session, at: now).count)
         now = session.nextDeadline ?? now
         _ = session.timePassed(now)
-        counts.append(refuse(&session))
+        counts.append(refuseEnable(&session, at: now).count)
         #expect(counts == [2, 1, 2])
     }
 
@@ -298,18 +300,13 @@ import Testing
         var session = ScanSession(Self.legacy)
         var now = start
         _ = session.start(plan, at: now)
-        func refuse(_ session: inout ScanSession) -> Int {
-            _ = session.commandFinished(nil, at: now)
-            _ = session.commandFinished(nil, at: now)
-            return session.commandFinished(disallowed, at: now).count
-        }
-        var counts = [refuse(&session)]
+        var counts = [refuseEnable(&session, at: now).count]
         #expect(session.pause(at: now) == [off])
         #expect(session.commandFinished(nil, at: now) == [.notify(.paused)])
         now = now + .seconds(200)
         #expect(session.resume(at: now) == [off])
         for _ in 1...4 {
-            counts.append(refuse(&session))
+            counts.append(refuseEnable(&session, at: now).count)
             now = session.nextDeadline ?? now
             _ = session.timePassed(now)
         }
@@ -321,13 +318,8 @@ import Testing
         var session = ScanSession(Self.legacy)
         var now = start
         var actions = session.start(plan, at: now)
-        func refuse(_ session: inout ScanSession) -> [ScanSession.Action] {
-            _ = session.commandFinished(nil, at: now)
-            _ = session.commandFinished(nil, at: now)
-            return session.commandFinished(disallowed, at: now)
-        }
         for _ in 1...10 {
-            actions = refuse(&session)
+            actions = refuseEnable(&session, at: now)
             now = session.nextDeadline ?? now
             _ = session.timePassed(now)
         }
@@ -341,7 +333,7 @@ import Testing
             _ = session.commandFinished(nil, at: now)
             _ = session.start(plan, at: now)
         }
-        actions = refuse(&session)
+        actions = refuseEnable(&session, at: now)
         #expect(actions.count == 1)
     }
 

@@ -96,6 +96,17 @@ import Testing
     }
 
     /// A radio whose device is bonded, by a central that is gone.
+    /// Writes a file of the first adapter's bonds that has none in it, or one that was moved aside; returns the path of
+    /// the bonds.
+    @discardableResult private static func damageBonds(in folder: Folder, suffix: String = "") throws -> String {
+        let name = "\(VirtualRadio.address(of: 0))".filter { $0 != ":" } + ".bonds"
+        let path = "\(folder.path)/\(name)"
+        try #require(
+            FileManager.default.createFile(
+                atPath: path + suffix, contents: Data("no bonds".utf8), attributes: [.posixPermissions: 0o600]))
+        return path
+    }
+
     private static func bonded(_ time: VirtualTime, _ folder: Folder) async throws -> SecurityBench {
         let bench = try await SecurityBench(time, bonds: .inMemory)
         let store = try BondStore(directory: folder.path)
@@ -406,11 +417,7 @@ import Testing
     @Test func damagedBondsAreReportedByTheNextCallAndOnce() async throws {
         try await VirtualTime.run { time in
             let folder = try Folder()
-            let name = "\(VirtualRadio.address(of: 0))".filter { $0 != ":" } + ".bonds"
-            let isWritten = FileManager.default.createFile(
-                atPath: "\(folder.path)/\(name)", contents: Data("no bonds".utf8),
-                attributes: [.posixPermissions: 0o600])
-            #expect(isWritten)
+            let path = try Self.damageBonds(in: folder)
             let bench = try await SecurityBench(time)
             let log = KeptLog(detail: "reason")
             let store = try BondStore(directory: folder.path)
@@ -430,7 +437,7 @@ import Testing
                 Issue.record("no such event")
                 return
             }
-            #expect(damage.code == .unusableState && damage.subject == "\(folder.path)/\(name)")
+            #expect(damage.code == .unusableState && damage.subject == path)
         }
     }
 
@@ -459,11 +466,7 @@ import Testing
     @Test func afterBondsWereDamagedNoPeerIsPairedOnDemand() async throws {
         try await VirtualTime.run { time in
             let folder = try Folder()
-            let name = "\(VirtualRadio.address(of: 0))".filter { $0 != ":" } + ".bonds"
-            let isWritten = FileManager.default.createFile(
-                atPath: "\(folder.path)/\(name)", contents: Data("no bonds".utf8),
-                attributes: [.posixPermissions: 0o600])
-            #expect(isWritten)
+            try Self.damageBonds(in: folder)
             let bench = try await SecurityBench(
                 time, bonds: try BondStore(directory: folder.path), configure: { $0.onDemand = PairingOptions() })
             let link = try await bench.central.connect(bench.id)
@@ -490,13 +493,7 @@ import Testing
     ) async throws {
         try await VirtualTime.run { time in
             let folder = try Folder()
-            let name = "\(VirtualRadio.address(of: 0))".filter { $0 != ":" } + ".bonds"
-            if isThere {
-                let isWritten = FileManager.default.createFile(
-                    atPath: "\(folder.path)/\(name).damaged", contents: Data("no bonds".utf8),
-                    attributes: [.posixPermissions: 0o600])
-                #expect(isWritten)
-            }
+            let path = isThere ? try Self.damageBonds(in: folder, suffix: ".damaged") : ""
             let bench = try await SecurityBench(
                 time, bonds: try BondStore(directory: folder.path), configure: { $0.onDemand = PairingOptions() })
             var events = bench.central.securityEvents.makeAsyncIterator()
@@ -509,15 +506,15 @@ import Testing
                 Issue.record("no such event")
                 return
             }
-            #expect(damage.code == .unusableState && damage.subject == "\(folder.path)/\(name)")
-            #expect(damage.hint?.contains("\(folder.path)/\(name).damaged") == true)
+            #expect(damage.code == .unusableState && damage.subject == path)
+            #expect(damage.hint?.contains(path + ".damaged") == true)
             let refused = await #expect(throws: BLEError.self) { _ = try await link.read(0xFFF1) }
             #expect(refused?.code == .insufficientSecurity)
             #expect(await bench.device.pairingCount == 0)
             // A person has decided about this device.
             try await link.pair()
             #expect(try await link.read(0xFFF1) == [7])
-            #expect(folder.names.contains(name + ".damaged"), "and about no other one")
+            #expect(folder.names.contains { $0.hasSuffix(".bonds.damaged") }, "and about no other one")
             await link.disconnect()
         }
     }

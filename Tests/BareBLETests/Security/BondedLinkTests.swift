@@ -102,15 +102,21 @@ import Testing
         }
     }
 
+    /// Returns a session with a bonded peer, and the link that it has given away, which has ended.
+    private static func sessionWithAnEndedLink(_ bench: SecurityBench) async throws -> (Session, Peripheral) {
+        try await bench.pair()
+        let session = try await bench.central.session(with: bench.id)
+        _ = try await session.ready()
+        let lent = try await session.releaseLink()
+        await lent.disconnect()
+        return (session, lent)
+    }
+
     /// It has no security any more.
     @Test func anEndedLinkToABondedPeerIsReplacedOnceItIsReturned() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time)
-            try await bench.pair()
-            let session = try await bench.central.session(with: bench.id)
-            _ = try await session.ready()
-            let lent = try await session.releaseLink()
-            await lent.disconnect()
+            let (session, lent) = try await Self.sessionWithAnEndedLink(bench)
             try await session.returnLink(lent)
             let next = try await session.ready()
             #expect(next !== lent)
@@ -122,11 +128,7 @@ import Testing
     @Test func aSessionReportsNoSecurityOfALinkThatHasEnded() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time)
-            try await bench.pair()
-            let session = try await bench.central.session(with: bench.id)
-            _ = try await session.ready()
-            let lent = try await session.releaseLink()
-            await lent.disconnect()
+            let (session, lent) = try await Self.sessionWithAnEndedLink(bench)
             var changes = session.securityChanges.makeAsyncIterator()
             try await session.returnLink(lent)
             // That of the link after it.
