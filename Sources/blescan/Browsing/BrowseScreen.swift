@@ -140,6 +140,15 @@ struct BrowseScreen: Sendable {
         row.kind == .service && folded.contains { $0.lowerBound == row.handle }
     }
 
+    /// Returns the characteristic of a service that can be read; `nil` if it has none, or several.
+    func onlyReadable(of service: AttributeRow) -> AttributeRow? {
+        let handles = database.services.first { $0.handles.lowerBound == service.handle }?.handles
+        let readable = attributes.filter { row in
+            row.kind == .characteristic && row.properties.contains(.read) && handles?.contains(row.handle) == true
+        }
+        return readable.count == 1 ? readable.first : nil
+    }
+
     /// The place of the selected attribute among those that are shown.
     var selectedPlace: Int? { selected.flatMap { handle in shown.firstIndex { $0.handle == handle } } }
 

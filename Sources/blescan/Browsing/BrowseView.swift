@@ -8,13 +8,22 @@ import BareBLE
 struct BrowseView {
     /// The time for which a changed value is marked.
     private static let freshFor: Duration = .seconds(2)
+    /// The fewest columns of a screen that has the numbers and the age of a value in its row: with fewer, the value
+    /// itself would be clipped.
+    private static let leastWide = 100
+    /// The columns for the numbers of a value.
+    private static let plotColumns = 10
+    /// The columns for the usual age of a value, such as `59s ago`.
+    private static let ageColumns = 7
 
-    /// The widths of the columns of the tree.
+    /// The widths of the columns of the tree; 0 for one that is not there.
     private struct Layout {
         var name: Int
         var letters: Int
-        var count: Int
         var value: Int
+        var plot: Int
+        var age: Int
+        var count: Int
     }
 
     private let screen: BrowseScreen
@@ -108,13 +117,20 @@ struct BrowseView {
 
     private var layout: Layout {
         let letters = max(1, screen.attributes.map { $0.properties.letters.count }.max() ?? 1)
-        let count = screen.attributes.map { countText(of: screen.value(of: $0.handle)).count }.max() ?? 0
+        let values = screen.attributes.map { screen.value(of: $0.handle) }
+        let count = values.map { countText(of: $0).count }.max() ?? 0
+        let sent = area.columns >= Self.leastWide ? values.filter { $0.count > 0 } : []
+        let plot = sent.contains { $0.plot.hasSeveral } ? Self.plotColumns : 0
+        let longestAge = sent.map { ageText(of: $0).count }.max() ?? 0
+        let age = longestAge > 0 ? max(longestAge, Self.ageColumns) : 0
+        let last = [plot, age, count].reduce(0) { $0 + ($1 > 0 ? $1 + 1 : 0) }
         // The mark, the gaps, and the columns that are fixed.
-        let room = area.columns - 2 - 2 - letters - (count > 0 ? count + 1 : 0)
+        let room = area.columns - 2 - 2 - letters - last
         let longest =
             screen.attributes.filter { $0.kind != .service }.map { ScreenText.width(title(of: $0)) }.max() ?? 0
         let name = max(1, min(longest, max(room / 2, room - 44)))
-        return Layout(name: name, letters: letters, count: count, value: max(0, room - name))
+        return Layout(
+            name: name, letters: letters, value: max(0, room - name), plot: plot, age: age, count: count)
     }
 
     private func title(of row: AttributeRow) -> String {
@@ -124,6 +140,21 @@ struct BrowseView {
 
     private func countText(of value: BrowseScreen.Value) -> String {
         value.count == 0 ? "" : (look.isUnicode ? "×" : "x") + String(value.count)
+    }
+
+    /// The age of the last value that the peer has sent; empty without one. The values of a recording come all at once.
+    private func ageText(of value: BrowseScreen.Value) -> String {
+        guard value.count > 0, screen.link != .recorded, let changed = value.changed else { return "" }
+        return age(since: changed)
+    }
+
+    private func age(since time: BootInstant) -> String {
+        let age = ScreenRow.age(now - time)
+        return age == "now" ? age : age + " ago"
+    }
+
+    private func isFresh(_ value: BrowseScreen.Value) -> Bool {
+        value.changed.map { now - $0 < Self.freshFor } ?? false
     }
 
     private var foldedMark: String { look.isUnicode ? "▸" : "+" }
@@ -139,29 +170,63 @@ struct BrowseView {
             line.add(value.isSubscribed ? (look.isUnicode ? "●" : "*") : " ", .green)
         }
         guard row.kind != .service else {
-            let names = [row.name, row.uuid?.description, row.note.isEmpty ? nil : row.note]
-            line.add(names.compactMap(\.self).joined(separator: " "), .bold)
+            addService(row, to: &line, layout)
             return line
         }
         line.add(title(of: row), column: layout.name)
         line.skip(1)
         line.add(row.properties.letters, .dim, column: layout.letters)
         line.skip(1)
-        let isFresh = value.changed.map { now - $0 < Self.freshFor } ?? false
-        if value.isBusy {
-            line.add(look.isUnicode ? "…" : "...", .yellow, column: layout.value)
-        } else {
-            let text = screen.text(of: row)
-            // A selected line has one style, but for the mark of what has changed.
-            let style: ScreenStyle = row.handle == screen.selected ? [] : text?.style ?? []
-            line.add(text?.line(in: layout.value) ?? "", isFresh ? style.union(.bold) : style, column: layout.value)
+        addValue(of: row, to: &line, in: layout.value)
+        if layout.plot > 0 {
+            line.skip(1)
+            let numbers = value.count > 0 && value.plot.hasSeveral ? value.plot.row(in: layout.plot, look) : ""
+            // A selected line has one style.
+            line.add(numbers, line.style.isEmpty ? .green : [], column: layout.plot)
+        }
+        if layout.age > 0 {
+            line.skip(1)
+            line.add(ageText(of: value), .dim, column: layout.age, isRightAligned: true)
         }
         if layout.count > 0 {
             line.skip(1)
             line.add(
-                countText(of: value), isFresh ? .bold : .dim, column: layout.count, isRightAligned: true)
+                countText(of: value), isFresh(value) ? .bold : .dim, column: layout.count, isRightAligned: true)
         }
         return line
+    }
+
+    /// Adds the name of a service, and of a folded one the value that users look for in it, if that is certain.
+    private func addService(_ row: AttributeRow, to line: inout ScreenLine, _ layout: Layout) {
+        let names = [row.name, row.uuid?.description, row.note.isEmpty ? nil : row.note]
+        let title = names.compactMap(\.self).joined(separator: " ")
+        guard screen.isFolded(row), let only = screen.onlyReadable(of: row), let text = screen.text(of: only) else {
+            line.add(title, .bold)
+            return
+        }
+        // A long name, such as a UUID of 128 bits, leaves the value a third of the screen.
+        let column = 2 + layout.name + 1 + layout.letters + 1
+        let wanted = ScreenText.width(ScreenText.shown(text.line(in: layout.value), look))
+        let room = area.columns - line.width - 2 - min(wanted, area.columns / 3)
+        line.add(title, .bold, column: max(0, min(ScreenText.width(ScreenText.shown(title, look)), room)))
+        line.skip(max(2, column - line.width))
+        addValue(of: only, to: &line, in: max(0, area.columns - line.width))
+    }
+
+    /// Adds the value of an attribute, in this number of columns.
+    private func addValue(of row: AttributeRow, to line: inout ScreenLine, in width: Int) {
+        let value = screen.value(of: row.handle)
+        guard !value.isBusy else {
+            line.add(look.isUnicode ? "…" : "...", .yellow, column: width)
+            return
+        }
+        guard let text = screen.text(of: row) else {
+            line.add("", column: width)
+            return
+        }
+        // A selected line has one style, but for the mark of what has changed.
+        let style: ScreenStyle = line.style.isEmpty ? text.style : []
+        line.add(text.line(in: width), isFresh(value) ? style.union(.bold) : style, column: width)
     }
 
     // MARK: Below the tree
@@ -211,8 +276,7 @@ struct BrowseView {
         if known.plot.hasSeveral, let changed = known.changed {
             var line = area.empty
             line.skip(8)
-            let age = ScreenRow.age(now - changed)
-            let plot = known.plot.line(age == "now" ? age : age + " ago", in: max(1, area.columns - 8), look)
+            let plot = known.plot.line(age(since: changed), in: max(1, area.columns - 8), look)
             line.add(plot.plain, .dim)
             result.append(line)
         }

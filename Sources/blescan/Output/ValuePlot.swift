@@ -70,7 +70,7 @@ struct ValuePlot: Sendable {
     }
 
     /// Returns the newest numbers as blocks, between the smallest and the largest of those shown.
-    private func row(in room: Int, _ look: ScreenLook) -> String {
+    func row(in room: Int, _ look: ScreenLook) -> String {
         let shown = points.suffix(room).map(\.number)
         guard let low = shown.min(), let high = shown.max() else { return "" }
         return Sparkline.text(shown, between: low, and: high, look)

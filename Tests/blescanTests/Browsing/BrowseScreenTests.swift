@@ -100,7 +100,9 @@ struct Browsed {
 
 /// The screen of a peer's attributes as files that people can read, and what its keys do.
 @Suite struct BrowseScreenTests {
-    @Test(arguments: [(40, 20), (80, 24), (200, 50)]) func aVisitFitsEveryTerminal(_ columns: Int, _ rows: Int) throws {
+    @Test(arguments: [(40, 20), (80, 24), (120, 30), (200, 50)]) func aVisitFitsEveryTerminal(
+        _ columns: Int, _ rows: Int
+    ) throws {
         var browsed = Browsed(columns: columns, rows: rows)
         var text = ""
         func add(_ title: String, _ browsed: inout Browsed) {
@@ -180,6 +182,87 @@ struct Browsed {
         #expect(!isShown())
         browsed.take(.discovered(GATTDatabase()))
         #expect(browsed.screen.selected == nil)
+    }
+
+    /// The battery level is what users look for in the Battery service.
+    @Test(arguments: [40, 80, 200]) func aFoldedServiceHasItsOnlyReadableValue(_ columns: Int) {
+        var browsed = Browsed.connected(columns: columns)
+        func row(_ title: String) -> String { browsed.lines().first { $0.dropFirst(2).hasPrefix(title) } ?? "" }
+        let unfolded = row("  Battery Level")
+        browsed.select(0x000E)
+        browsed.press(.left)
+        let folded = row("Battery 180f")
+        #expect(folded.hasPrefix(">▸Battery 180f  ") && folded.hasSuffix("  87 %"), "\(folded)")
+        #expect(folded.count == unfolded.count, "in the column of the values")
+        browsed.take(.value(0x000E, [86], .sent))
+        #expect(row("Battery 180f").hasSuffix("  86 %"))
+        browsed.take(
+            .unreadable(0x000E, BLEError(.refusedByPeer, during: "read", because: "refused: read not permitted")))
+        #expect(row("Battery 180f").contains("  ! refused: read"))
+        browsed.press(.right)
+        let again = row("Battery 180f")
+        #expect(again == "> Battery 180f", "its characteristics are shown")
+        browsed.select(0x0012)
+        browsed.press(.left)
+        #expect(row("Nordic UART 6e4").hasPrefix(">▸Nordic UART 6e400001-b5a3-f393-e0a9-e"), "nothing can be read")
+    }
+
+    @Test func aFoldedServiceHasNoneOfSeveralValues() {
+        let readable: [(handle: AttributeHandle, uuid: BluetoothUUID)] = [
+            (0x0003, 0x2A24), (0x0005, 0x2A25), (0x0008, 0x2A19),
+        ]
+        let vendor = BluetoothUUID("6e400001-b5a3-f393-e0a9-e50e24dcca9e")
+        let database = GATTDatabase(
+            services: [
+                GATTService(handles: 0x0001...0x0005, uuid: 0x180A),
+                GATTService(handles: 0x0006...0xFFFF, uuid: vendor),
+            ],
+            characteristics: readable.map { row in
+                GATTCharacteristic(
+                    declarationHandle: row.handle - 1, valueHandle: row.handle, endHandle: row.handle,
+                    properties: [.read], uuid: row.uuid)
+            })
+        var browsed = Browsed(columns: 40)
+        browsed.take(
+            .connected(mtu: 23), .discovered(database), .value(0x0003, Array("M1".utf8), .read),
+            .value(0x0005, Array("77".utf8), .read))
+        browsed.select(0x0003)
+        browsed.press(.left)
+        browsed.select(0x0008)
+        browsed.press(.left)
+        let unread = browsed.lines()
+        #expect(unread[1] == " ▸Device Information 180a")
+        #expect(unread[2] == ">▸Nordic UART 6e400001-b5a3-f393-e0a9-e…", "it was not read yet")
+        browsed.take(.value(0x0008, [87], .read))
+        let read = browsed.lines()
+        #expect(read[2] == ">▸Nordic UART 6e400001-b5a3-f393-…  87 %", "the value stays whole")
+    }
+
+    /// Below 100 columns the value itself has the room.
+    @Test func theRowOfAWideScreenHasTheNumbersAndTheAge() {
+        var browsed = Browsed.connected(columns: 100)
+        func row(_ title: String) -> String { browsed.lines().first { $0.contains(title) } ?? "" }
+        #expect(row("Battery Level").hasSuffix("  RN 87 %"), "the peer has sent nothing")
+        browsed.take(.subscribed(0x000E), .value(0x000E, [85], .sent), .value(0x000E, [86], .sent))
+        browsed.pass(.seconds(3))
+        let battery = row("Battery Level")
+        #expect(battery.hasSuffix("  █▁▅         3s ago ×2"), "\(battery)")
+        #expect(ScreenText.width(battery) == 100)
+        #expect(row("Body Sensor").hasSuffix("  chest"), "it is not sent")
+        browsed.take(.ended(nil))
+        browsed.pass(.seconds(97))
+        #expect(row("Battery Level").hasSuffix("  █▁▅        1min ago ×2"), "it stays")
+        browsed.resize(columns: 99, rows: 24)
+        let narrow = row("Battery Level")
+        #expect(narrow.hasSuffix("  ×2") && !narrow.contains("ago") && !narrow.contains("▁"), "\(narrow)")
+    }
+
+    /// The values of a recording come all at once: none has an age.
+    @Test func theRowOfARecordingHasNoAge() {
+        var browsed = Browsed(isRecorded: true, columns: 120)
+        browsed.take(.discovered(Browsed.belt), .value(0x000E, [85], .sent), .value(0x000E, [86], .sent))
+        let row = browsed.lines().first { $0.contains("Battery Level") } ?? ""
+        #expect(row.hasSuffix("  ▁█         ×2"), "\(row)")
     }
 
     /// A measurement that fails must not leave the former strength on the screen.
@@ -435,7 +518,10 @@ struct Browsed {
         browsed.take(
             .value(0x0003, Array(evil.utf8), .read), .value(0x0006, Array(evil.utf8), .sent),
             .failed(0x0003, Failure(message: evil, hint: evil, status: .refused)))
-        for key in [ScreenKey.home, .down, .down, .down, .end, .character("x"), .character("w")] {
+        for key in [
+            ScreenKey.home, .down, .down, .down, .end, .character("x"), .character("w"),
+            .escape, .character("x"), .home, .left,
+        ] {
             browsed.press(key)
             let text = browsed.frame().map(\.sequences).joined()
             #expect(text.unicodeScalars.allSatisfy { !$0.isUnprintable }, "\(key)")
