@@ -82,6 +82,13 @@ import Testing
         #expect(air.screen.view == .table)
     }
 
+    @Test func theKeysAreListedAsAWholeOnAnOrdinaryTerminal() throws {
+        let air = Air.street(columns: 80)
+        air.screen.resize(columns: 80, rows: 24)
+        air.press(.character("?"))
+        try Golden.expect(Self.framed(air.lines(), 80), matches: "screen-keys-80.txt")
+    }
+
     /// The frame has the screen's size, whatever that is, and no line is wider.
     @Test func everySizeIsKept() {
         let air = Air.street(columns: 100)
