@@ -1,5 +1,6 @@
 import BLECore
 import BLELinux
+import Glibc
 
 // Checks 4 to 6: the adapters, and whether they are switched on in every way in which they can be off.
 extension Check {
@@ -85,7 +86,7 @@ extension Check {
             } else if !management.has(.lowEnergy) {
                 findings.append(
                     .fail(
-                        "le-off", "Low Energy is switched off: connects are refused [ECONNREFUSED 111]",
+                        "le-off", "Low Energy is switched off: connects are refused [errno \(ECONNREFUSED)]",
                         adapter: name, remedy: "sudo blescan doctor --fix le   (or: sudo btmgmt le on)", fix: .le))
             }
             guard findings.isEmpty else { return findings }

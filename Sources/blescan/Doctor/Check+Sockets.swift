@@ -26,9 +26,9 @@ extension Check {
 
     private static func reason(_ number: Int32, _ facts: SystemFacts) -> String {
         switch number {
-        case EAFNOSUPPORT where !facts.hasBluetooth: "its module is not loaded, or missing [EAFNOSUPPORT 97]"
-        case EAFNOSUPPORT: "it has Bluetooth, but not for this process [EAFNOSUPPORT 97]"
-        case EPROTONOSUPPORT: "a part of its Bluetooth is not loaded [EPROTONOSUPPORT 93]"
+        case EAFNOSUPPORT where !facts.hasBluetooth: "its module is not loaded, or missing [errno \(number)]"
+        case EAFNOSUPPORT: "it has Bluetooth, but not for this process [errno \(number)]"
+        case EPROTONOSUPPORT: "a part of its Bluetooth is not loaded [errno \(number)]"
         case EPERM, EACCES: "a filter of system calls forbids them [errno \(number)]"
         default: "the kernel refuses them [errno \(number)]"
         }
