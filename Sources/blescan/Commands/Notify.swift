@@ -71,7 +71,10 @@ struct Notify: AsyncParsableCommand {
             let database = try await peripheral.discover(timeout: command.options.timeout?.duration)
             for attribute in command.attribute { try attribute.expectValue(in: database) }
             let values = try await command.subscribe(to: peripheral, database)
-            Console.progress.update("\(peer): subscribed, waiting for values")
+            let waiting = "\(peer): subscribed, waiting for values"
+            Console.progress.update(waiting)
+            // A value that does not change is not sent: without a progress line nothing would show that this waits.
+            if !Console.progress.isOn, !command.options.json { Console.note(waiting) }
             let known = await peripheral.database
             let labels = AttributeLabels(
                 values.handles.map { ($0, known?.type(at: $0)) }, isAlone: values.handles.count == 1)

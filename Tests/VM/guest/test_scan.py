@@ -152,7 +152,8 @@ def a_link_ends_with_its_program():
 @test
 def a_link_whose_reader_leaves_ends():
     out, status, errors = through_a_pipe(f"notify {PULSE} 2a37", "head -1")
-    same((len(out.splitlines()), status, errors), (1, DONE, []), "lines, status and standard error")
+    same((len(out.splitlines()), status, len(errors)), (1, DONE, 1), "lines, status and lines of standard error")
+    assert errors[0].endswith("subscribed, waiting for values"), errors
     same(doing(), AT_REST, "what the controller does")
 
 

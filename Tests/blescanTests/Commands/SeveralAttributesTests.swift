@@ -38,7 +38,7 @@ import Testing
         let peer = try await SocketPeer(Self.thermometer)
         let outcome = try await listen(["notify", "unix:\(peer.path)", "fff1", "temperature", "0x0003"], "c409")
         #expect(outcome.status == 0)
-        #expect(outcome.errors == "unsubscribed\n")
+        #expect(outcome.errors == "unix:\(peer.path): subscribed, waiting for values\nunsubscribed\n")
         let lines = outcome.output.split(separator: "\n").map { $0.split(separator: " ", maxSplits: 1)[1] }
         #expect(
             Set(lines).isSubset(of: [

@@ -82,6 +82,7 @@ import Testing
         #expect(try await program.outcome().status == 0)
         let text = try await terminal.whole()
         #expect(text.contains(Self.erase + "unsubscribed\n"))
+        #expect(!text.contains("waiting for values\n"), "it is in the line, which is cleared")
         expectTidy(text)
     }
 

@@ -19,7 +19,7 @@ import Testing
         program.signal(signal)
         let outcome = try await program.outcome()
         #expect(outcome.status == 0)
-        #expect(outcome.errors == "unsubscribed\n")
+        #expect(outcome.errors == "unix:\(peer.path): subscribed, waiting for values\nunsubscribed\n")
         #expect(peer.packets.last == Self.switchedOff, "the peer is told to stop")
     }
 
@@ -58,7 +58,9 @@ import Testing
         program.signal(SIGINT)
         let outcome = try await program.outcome()
         #expect(outcome.status == 130)
-        #expect(outcome.errors == "unsubscribed\nblescan: interrupted\n")
+        #expect(
+            outcome.errors
+                == "unix:\(peer.path): subscribed, waiting for values\nunsubscribed\nblescan: interrupted\n")
         #expect(peer.packets.last == Self.switchedOff)
     }
 
