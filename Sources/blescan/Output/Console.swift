@@ -71,6 +71,14 @@ enum Console {
     static func titled(_ message: String, _ style: ScreenStyle) -> StyledText {
         var line = StyledText("blescan:", style)
         line.add(" " + message)
+        line.isProse = true
+        return line
+    }
+
+    /// Returns the line of a sentence about what to do next.
+    static func hint(_ text: String) -> StyledText {
+        var line = StyledText("hint: " + text)
+        line.isProse = true
         return line
     }
 
@@ -89,10 +97,14 @@ enum Console {
         }
     }
 
-    /// Returns a message for users as standard error shows it, without the newline at its end.
+    /// Returns a message for users as standard error shows it, without the newline at its end. On a terminal sentences
+    /// are in as many lines as they need.
     static func messageBytes(_ line: StyledText) -> [UInt8] {
-        let painted = line.painted(messageLook)
-        return Array((isASCIIWanted && isatty(STDERR_FILENO) == 1 ? painted.ascii : painted).utf8)
+        let isOnTerminal = isatty(STDERR_FILENO) == 1
+        let columns = isOnTerminal && line.isProse ? width(of: STDERR_FILENO) : nil
+        let lines = columns.map { line.wrapped(to: $0) } ?? [line]
+        let painted = lines.map { $0.painted(messageLook) }.joined(separator: "\n")
+        return Array((isASCIIWanted && isOnTerminal ? painted.ascii : painted).utf8)
     }
 
     /// Reports something that is neither a result nor a fatal error; with `--json` as an object.
@@ -108,7 +120,7 @@ enum Console {
     static func warn(_ failure: Failure) {
         guard isJSONWanted else {
             warn(failure.message)
-            if let hint = failure.hint { note("hint: \(hint)") }
+            if let hint = failure.hint { note(Self.hint(hint)) }
             return
         }
         note(

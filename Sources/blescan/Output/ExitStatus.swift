@@ -238,7 +238,7 @@ extension Console {
                 ]).text)
         } else {
             note(titled(message, .failure))
-            if let hint = failure.hint { note("hint: \(hint)") }
+            if let hint = failure.hint { note(Self.hint(hint)) }
         }
     }
 

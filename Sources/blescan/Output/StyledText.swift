@@ -8,6 +8,8 @@ struct StyledText: Hashable, Sendable {
     private var pieces: [Piece] = []
     /// The number of columns.
     private(set) var width = 0
+    /// Whether it is made of sentences, which `wrapped(to:)` may break.
+    var isProse = false
 
     init() {}
 
@@ -26,6 +28,51 @@ struct StyledText: Hashable, Sendable {
     /// Adds columns up to this one.
     mutating func pad(to column: Int) {
         if column > width { add(String(repeating: " ", count: column - width)) }
+    }
+
+    /// Returns the text in lines of at most this number of columns, all but the first one indented.
+    ///
+    /// They end between words. A longer word stays whole, and so does a command between backticks: where the terminal
+    /// breaks it, it is copied as one line.
+    func wrapped(to limit: Int) -> [StyledText] {
+        var words = [StyledText()]
+        var isCommand = false
+        for piece in pieces {
+            for character in piece.text {
+                if character == "`" { isCommand.toggle() }
+                if character == " ", !isCommand {
+                    words.append(StyledText())
+                } else {
+                    words[words.count - 1].append(Piece(text: String(character), style: piece.style))
+                }
+            }
+        }
+        var lines: [StyledText] = []
+        for word in words {
+            guard var line = lines.popLast() else {
+                lines.append(word)
+                continue
+            }
+            if line.width + 1 + word.width <= limit {
+                line.append(Piece(text: " ", style: []))
+            } else {
+                lines.append(line)
+                line = StyledText("  ")
+            }
+            for piece in word.pieces { line.append(piece) }
+            lines.append(line)
+        }
+        return lines
+    }
+
+    /// Adds a piece, which was made printable before, to the last one if that has the same style.
+    private mutating func append(_ piece: Piece) {
+        if let last = pieces.indices.last, pieces[last].style == piece.style {
+            pieces[last].text += piece.text
+        } else {
+            pieces.append(piece)
+        }
+        width += ScreenText.width(piece.text)
     }
 
     /// The line without styles, and without blanks at its end.
