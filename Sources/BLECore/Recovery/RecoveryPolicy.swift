@@ -58,6 +58,10 @@ extension RecoveryPolicy {
         case suspectedLink(PeerID)
         /// The controller has refused each attempt to begin a scan for so long, and no link is up that would explain it.
         case scanRefused(Duration)
+        /// The controller has refused each attempt to begin a scan for so long, and has advertised all the time: it may
+        /// not be able to do both. No step is taken for that; a scan is tried again as soon as this program advertises
+        /// no more.
+        case scanRefusedWhileAdvertising(Duration)
     }
 }
 

@@ -22,6 +22,9 @@
 //   at least, may be stuck: that is reported with each further refusal but the first one after a link or a connection
 //   attempt. Then it is tried at the longest pause alone, also by a new plan, until it accepts a scan or was switched
 //   off (row H14).
+// - Some controllers refuse a scan while they advertise. Such refusals are counted and reported apart from the others:
+//   they say nothing of a controller that does not advertise. It is tried again as soon as this program has ended or
+//   paused its advertisements, and only refusals from then on can say that it is stuck (row W66).
 // - Whatever fails is retried after a pause that doubles up to 30 s, and starts small again after a healthy minute.
 //   Two programs that take the scan from each other therefore do so ever more rarely.
 // - The kernel turns scanning off around each of its own connects, and nothing turns it on again: another program's
@@ -57,6 +60,9 @@ package struct ScanSession: ~Copyable {
         /// The controller has refused each attempt for so long, as Command Disallowed. Each further refusal reports it
         /// again, but for one right after a link or a connection attempt; `isNews` is true for the first report.
         case refused(for: Duration, isNews: Bool)
+        /// As `refused`, of a controller that has advertised all the time, which may be the reason. `isNews` is true for
+        /// the first report until it has accepted a scan while it advertised.
+        case refusedWhileAdvertising(for: Duration, isNews: Bool)
         /// The pause that was requested has begun: the radio does not scan for us.
         case paused
         /// The stop that was requested is done: the radio no longer scans for us.
@@ -106,6 +112,14 @@ package struct ScanSession: ~Copyable {
         case acknowledged
     }
 
+    /// Who advertises on the controller.
+    package enum Advertising: Hashable, Sendable {
+        case nobody
+        /// Another program or the kernel, as far as its commands were seen.
+        case others
+        case thisProgram
+    }
+
     /// The controller, as it has shown itself since it was switched on.
     package private(set) var controller: Controller
     private let claimed: Controller
@@ -114,6 +128,9 @@ package struct ScanSession: ~Copyable {
     private var pausing = Pausing.no
     private var attempts = 0
     private var refusal: Refusal?
+    private var advertising = Advertising.nobody
+    /// Whether it was reported that the controller refuses scans while it advertises.
+    private var hasReportedAdvertising = false
     private var stalls = 0
     /// Since when no data came, or the scan runs, while another program disturbs it; `nil` while none does.
     private var quietSince: BootInstant?
@@ -125,6 +142,8 @@ package struct ScanSession: ~Copyable {
     /// The controller refuses to begin a scan, as Command Disallowed.
     private struct Refusal {
         let since: BootInstant
+        /// Whether the controller has advertised at each of them.
+        let isWhileAdvertising: Bool
         var count = 0
         var isReported = false
         /// Whether a link or a connection attempt has ended since the last refusal, and may be the reason for the next
@@ -159,6 +178,9 @@ package struct ScanSession: ~Copyable {
     /// A Boolean value that indicates whether the radio listens for this session, or for another program that has just
     /// changed the scan.
     package var isListening: Bool { isScanning || quietSince != nil }
+
+    /// A Boolean value that indicates whether the controller advertises, as far as is known.
+    package var isAdvertising: Bool { advertising != .nobody }
 
     /// A Boolean value that indicates whether nothing runs and no command is out.
     package var isResting: Bool {
@@ -273,6 +295,20 @@ extension ScanSession {
         guard case .waiting(_, isBusy: true) = state else { return [] }
         // The next pause is no longer for that.
         attempts = max(0, attempts - 1)
+        return proceed(at: now)
+    }
+
+    /// Advertisements went on air or off: a controller that does not scan while it advertises is free after the last one.
+    ///
+    /// Only the end of this program's own leads to an attempt at once: the kernel takes those of others off air for
+    /// moments when it changes them.
+    package mutating func advertisingChanged(_ advertising: Advertising, at now: BootInstant) -> [Action] {
+        let hasEnded = self.advertising == .thisProgram && advertising != .thisProgram
+        self.advertising = advertising
+        guard hasEnded else { return [] }
+        // The pauses were for that, and so may be the refusal of the command that is out.
+        attempts = 0
+        guard case .waiting(_, isBusy: true) = state else { return [] }
         return proceed(at: now)
     }
 
@@ -398,6 +434,7 @@ extension ScanSession {
         guard target != nil else { return disable() }
         if failure != nil, !wasDisturbed { return retry(nil, at: now) }
         refusal = nil
+        if isAdvertising { hasReportedAdvertising = false }
         if wasDisturbed {
             quietSince = quietSince ?? now
             state = .waiting(until: now + nextPause(), isBusy: false)
@@ -480,7 +517,8 @@ extension ScanSession {
     }
 
     private mutating func retryRefused(at now: BootInstant) -> [Action] {
-        var refusal = self.refusal ?? Refusal(since: now)
+        var refusal = Refusal(since: now, isWhileAdvertising: isAdvertising)
+        if let earlier = self.refusal, earlier.isWhileAdvertising == isAdvertising { refusal = earlier }
         let time = now - refusal.since
         refusal.count += 1
         let isDue = time >= Self.refusalTime && refusal.count >= Self.refusalCount && !refusal.isExcused
@@ -491,7 +529,11 @@ extension ScanSession {
         let pause = nextPause()
         state = .waiting(until: now + pause, isBusy: true)
         let busy = Action.notify(.scanBusy(retry: pause))
-        return isDue ? [busy, .notify(.refused(for: time, isNews: isNews))] : [busy]
+        guard isDue else { return [busy] }
+        guard isAdvertising else { return [busy, .notify(.refused(for: time, isNews: isNews))] }
+        let wasReported = hasReportedAdvertising
+        hasReportedAdvertising = true
+        return [busy, .notify(.refusedWhileAdvertising(for: time, isNews: !wasReported))]
     }
 
     /// Acknowledges what was requested while the radio was not free.
