@@ -17,7 +17,8 @@
 //
 // Invariants:
 // - One step is taken at a time. A step that is being taken ends by `stepFinished`, whatever happens meanwhile.
-// - A step is judged only while the program listens: not while the scan makes way for a connect, or cannot run. After a
+// - A step is judged only while the program listens: not while the scan makes way for a connect, or cannot run, and not
+//   by the time in which the machine or this program slept, which a deadline that is served late shows. After a
 //   step that has left the adapter off nothing listens, and the next run does not wait for it.
 // - Links are ended for silence after 120 s at the earliest, also where 30 s were unusual.
 // - A step that was refused because of links or of other programs is no run, and is followed by no harsher one but by
@@ -76,7 +77,8 @@ package struct RecoveryLadder: ~Copyable {
 
     private struct Trouble {
         let reason: RecoveryPolicy.Reason
-        let began: BootInstant
+        /// When it was noticed, later by the time that was slept since.
+        var began: BootInstant
         /// Whether it was reported that everything permitted had no effect.
         var isReported = false
 
@@ -299,6 +301,8 @@ extension RecoveryLadder {
         // one back that its port has not.
         let isGone = failure == .adapterGone && !(step == .usbPort && policy.permits(.driver))
         guard let trouble, !isGone else {
+            // One that was refused is no run, also where nobody waits for its end any more.
+            if step == .power, failure?.wasRefused ?? false { runs.removeLast() }
             state = .healthy
             return report
         }
@@ -336,7 +340,12 @@ extension RecoveryLadder {
         guard let deadline = nextDeadline, deadline <= now else { return [] }
         switch state {
         case .healthy, .performing, .finishing: return []
-        case .judging(let step, let trouble, _):
+        case .judging(let step, var trouble, _):
+            if trouble.silence != nil, now - deadline >= Self.sleepTime {
+                trouble.began = trouble.began + (now - deadline)
+                state = .judging(step, trouble, until: now + Self.timeLimit(after: step))
+                return []
+            }
             if trouble.isRefusal, makesWay {
                 state = .judging(step, trouble, until: now + Self.timeLimit(after: step))
                 return []
@@ -447,6 +456,8 @@ extension RecoveryLadder {
         }
     }
 
+    /// How late a deadline is served at least after a sleep.
+    package static let sleepTime: Duration = .seconds(10)
     /// The time after which no report is read any more that was heard before.
     package static let readingTime: Duration = .seconds(1)
     /// The number of commands without a response that are trouble, and the time for that.

@@ -85,6 +85,14 @@ package enum RecoveryFailure: Error, Hashable, Sendable {
     case refused(String)
     /// The system has refused it: with its message.
     case failed(String)
+
+    /// A Boolean value that indicates whether the step was not taken, for the sake of links or of other programs.
+    package var wasRefused: Bool {
+        switch self {
+        case .linksOfOthers, .linksInUse, .underWay, .refused: true
+        case .notPermitted, .blocked, .notApplicable, .adapterGone, .failed: false
+        }
+    }
 }
 
 /// The steps that are permitted so that an adapter receives again.

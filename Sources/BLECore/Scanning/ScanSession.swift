@@ -32,7 +32,7 @@
 //   initiating a connection just then.
 // - A report without data does not show that the controller works: stuck controllers continue to send those (row H16).
 //   Silence is noticed after 90 s, and after 30 s where more than one report in a second was usual in the last ten
-//   minutes.
+//   minutes. Time in which the machine or this program slept is no silence: a deadline that is served late shows it.
 // - Two programs that take the scan from each other listen all the same, and would otherwise never notice that the
 //   controller is silent: the time without data continues over such a disturbance, unless the controller refuses the
 //   scan, which says that it does something else. It is looked at when the scan is re-armed.
@@ -324,9 +324,19 @@ extension ScanSession {
     /// Called when time has passed.
     package mutating func timePassed(_ now: BootInstant) -> [Action] {
         guard let deadline = nextDeadline, deadline <= now else { return [] }
-        if case .waiting = state { return noteSilence(at: now) + proceed(at: now) }
+        let hasSlept = now - deadline >= Self.sleepTime
+        if case .waiting = state {
+            if hasSlept, quietSince != nil { quietSince = now }
+            return noteSilence(at: now) + proceed(at: now)
+        }
         guard case .scanning(let plan, let since, let lastReport) = state else { return [] }
         noteTimeScanned(since: since, at: now)
+        if hasSlept {
+            // What ran may have ended meanwhile.
+            if rearmsWhenSilent { return disable() }
+            state = .scanning(plan, since: since, lastReport: now)
+            return []
+        }
         stalls += 1
         let event = Event.stalled(count: stalls, after: silenceLimit(at: lastReport))
         if rearmsWhenSilent { return [.notify(event)] + disable() }
@@ -565,6 +575,8 @@ extension ScanSession {
     /// The longest time without data of a running scan before it is re-armed, and where much was heard before.
     package static let stallTimeout: Duration = .seconds(90)
     package static let stallTimeoutInBusyAir: Duration = .seconds(30)
+    /// How late a deadline is served at least after a sleep.
+    package static let sleepTime: Duration = .seconds(10)
     /// After how long without trouble pauses are short again.
     package static let healthy: Duration = .seconds(60)
     /// The first pause before a retry.

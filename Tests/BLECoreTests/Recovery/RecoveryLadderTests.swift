@@ -254,6 +254,37 @@ import Testing
         #expect(wait(&ladder, &now) == [.notify(.exhausted(because: silence, next: .seconds(60)))])
     }
 
+    /// Links would end half a minute after the machine has woken up, in which it cannot have heard much.
+    @Test(.row("O19")) func timeThatWasSleptJudgesNoStep() {
+        var ladder = silent(.power)
+        var now = start + .seconds(8 * 3600)
+        #expect(ladder.timePassed(now, isListening: true) == [])
+        let woken = now
+        #expect(wait(&ladder, &now) == began(.eventMasks))
+        #expect(now == woken + .seconds(15))
+        _ = ladder.stepFinished(nil, at: now)
+        now = now + .seconds(3600)
+        #expect(ladder.timePassed(now, isListening: true) == [])
+        let wokenAgain = now
+        #expect(wait(&ladder, &now) == began(.power))
+        #expect(now == wokenAgain + .seconds(15))
+    }
+
+    /// The next program would wait for the pause of a run that never was.
+    @Test(arguments: [RecoveryFailure.linksOfOthers(1), .linksInUse(1), .underWay, .refused("12 steps")])
+    func aRefusedStepThatNobodyWaitsForIsNoRun(failure: RecoveryFailure) {
+        var ladder = silent(.power)
+        var now = start
+        _ = wait(&ladder, &now)
+        _ = ladder.stepFinished(nil, at: now)
+        #expect(wait(&ladder, &now) == began(.power))
+        ladder.scanEnded()
+        #expect(ladder.stepFinished(failure, at: now) == [.notify(.failed(.power, failure))])
+        let runs = ladder.runs
+        #expect(runs.isEmpty)
+        expectPeace(ladder)
+    }
+
     /// A silent controller that is scanned with again, and refuses that, cannot be judged by what it reports.
     @Test(.row("H14", "W29")) func stepsForSilenceGiveWayWhereTheScanIsRefused() {
         var ladder = silent(.power)

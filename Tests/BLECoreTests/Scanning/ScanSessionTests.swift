@@ -534,6 +534,24 @@ import Testing
         #expect(session.nextDeadlineNow == later + .seconds(90))
     }
 
+    /// A machine that wakes has heard nothing for hours, which says nothing of the controller.
+    @Test(.row("O19"), arguments: [true, false]) func timeThatWasSleptIsNoSilence(rearms: Bool) {
+        var session = ScanSession(Self.legacy, rearmsWhenSilent: rearms)
+        run(&session, session.start(plan, at: start), at: start)
+        let now = start + .seconds(8 * 3600)
+        let actions = session.timePassed(now)
+        #expect(actions == (rearms ? [off] : []))
+        run(&session, actions, at: now)
+        #expect(session.nextDeadlineNow == now + .seconds(90))
+    }
+
+    /// Nor is it silence that another program has disturbed the scan meanwhile.
+    @Test(.row("O19")) func timeThatWasSleptWhileTheScanWasDisturbedIsNoSilence() {
+        var session = running()
+        _ = session.foreignCompletion(.leSetScanEnable, .success, at: start)
+        #expect(session.timePassed(start + .seconds(8 * 3600)) == [off])
+    }
+
     @Test func silenceIsOnlyReportedWhereNothingIsToBeDone() {
         var session = ScanSession(Self.legacy, rearmsWhenSilent: false)
         _ = session.start(plan, at: start)
