@@ -265,6 +265,9 @@ package struct AdvertiseSession: ~Copyable {
         }
     }
 
+    /// A Boolean value that indicates whether a set is on air, and nothing was seen that has ended it.
+    package var isSurelyOnAir: Bool { entries.contains { $0.isOn } }
+
     private var hasCommandOut: Bool {
         if case .none = outstanding { return false }
         return true

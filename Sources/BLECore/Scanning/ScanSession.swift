@@ -24,7 +24,8 @@
 //   off (row H14).
 // - Some controllers refuse a scan while they advertise. Such refusals are counted and reported apart from the others:
 //   they say nothing of a controller that does not advertise. It is tried again as soon as this program has ended or
-//   paused its advertisements, and only refusals from then on can say that it is stuck (row W66).
+//   paused its advertisements, and only refusals from then on can say that it is stuck (row W66). One that has begun a
+//   scan while it advertised can do both, and has no such reason.
 // - Whatever fails is retried after a pause that doubles up to 30 s, and starts small again after a healthy minute.
 //   Two programs that take the scan from each other therefore do so ever more rarely.
 // - The kernel turns scanning off around each of its own connects, and nothing turns it on again: another program's
@@ -129,6 +130,9 @@ package struct ScanSession: ~Copyable {
     private var attempts = 0
     private var refusal: Refusal?
     private var advertising = Advertising.nobody
+    private var isSurelyAdvertising = false
+    /// Whether the controller has begun a scan while it advertised.
+    private var scansWhileAdvertising = false
     /// Whether it was reported that the controller refuses scans while it advertises.
     private var hasReportedAdvertising = false
     private var stalls = 0
@@ -142,7 +146,7 @@ package struct ScanSession: ~Copyable {
     /// The controller refuses to begin a scan, as Command Disallowed.
     private struct Refusal {
         let since: BootInstant
-        /// Whether the controller has advertised at each of them.
+        /// Whether the controller has advertised at each of them, which may be the reason.
         let isWhileAdvertising: Bool
         var count = 0
         var isReported = false
@@ -179,8 +183,9 @@ package struct ScanSession: ~Copyable {
     /// changed the scan.
     package var isListening: Bool { isScanning || quietSince != nil }
 
-    /// A Boolean value that indicates whether the controller advertises, as far as is known.
-    package var isAdvertising: Bool { advertising != .nobody }
+    /// A Boolean value that indicates whether the controller advertises, as far as is known, and may refuse a scan for
+    /// that.
+    package var isHinderedByAdvertising: Bool { advertising != .nobody && !scansWhileAdvertising }
 
     /// A Boolean value that indicates whether nothing runs and no command is out.
     package var isResting: Bool {
@@ -302,9 +307,17 @@ extension ScanSession {
     ///
     /// Only the end of this program's own leads to an attempt at once: the kernel takes those of others off air for
     /// moments when it changes them.
-    package mutating func advertisingChanged(_ advertising: Advertising, at now: BootInstant) -> [Action] {
+    ///
+    /// - Parameters:
+    ///   - advertising: Who advertises now.
+    ///   - isCertain: Whether an advertisement is on air at this moment: not one that is put on air again at once.
+    ///   - now: The present time.
+    package mutating func advertisingChanged(
+        _ advertising: Advertising, isCertain: Bool = false, at now: BootInstant
+    ) -> [Action] {
         let hasEnded = self.advertising == .thisProgram && advertising != .thisProgram
         self.advertising = advertising
+        isSurelyAdvertising = isCertain
         guard hasEnded else { return [] }
         // The pauses were for that, and so may be the refusal of the command that is out.
         attempts = 0
@@ -444,12 +457,13 @@ extension ScanSession {
         guard target != nil else { return disable() }
         if failure != nil, !wasDisturbed { return retry(nil, at: now) }
         refusal = nil
-        if isAdvertising { hasReportedAdvertising = false }
+        if advertising != .nobody { hasReportedAdvertising = false }
         if wasDisturbed {
             quietSince = quietSince ?? now
             state = .waiting(until: now + nextPause(), isBusy: false)
             return [.notify(.started)]
         }
+        if isSurelyAdvertising { scansWhileAdvertising = true }
         state = .scanning(plan, since: now, lastReport: quietSince ?? now)
         quietSince = nil
         return [.notify(.started)] + proceed(at: now)
@@ -527,8 +541,9 @@ extension ScanSession {
     }
 
     private mutating func retryRefused(at now: BootInstant) -> [Action] {
-        var refusal = Refusal(since: now, isWhileAdvertising: isAdvertising)
-        if let earlier = self.refusal, earlier.isWhileAdvertising == isAdvertising { refusal = earlier }
+        let isHindered = isHinderedByAdvertising
+        var refusal = Refusal(since: now, isWhileAdvertising: isHindered)
+        if let earlier = self.refusal, earlier.isWhileAdvertising == isHindered { refusal = earlier }
         let time = now - refusal.since
         refusal.count += 1
         let isDue = time >= Self.refusalTime && refusal.count >= Self.refusalCount && !refusal.isExcused
@@ -540,7 +555,7 @@ extension ScanSession {
         state = .waiting(until: now + pause, isBusy: true)
         let busy = Action.notify(.scanBusy(retry: pause))
         guard isDue else { return [busy] }
-        guard isAdvertising else { return [busy, .notify(.refused(for: time, isNews: isNews))] }
+        guard isHindered else { return [busy, .notify(.refused(for: time, isNews: isNews))] }
         let wasReported = hasReportedAdvertising
         hasReportedAdvertising = true
         return [busy, .notify(.refusedWhileAdvertising(for: time, isNews: !wasReported))]

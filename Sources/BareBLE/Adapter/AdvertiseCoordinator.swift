@@ -82,6 +82,8 @@ final class AdvertiseCoordinator {
 
     /// Whether a set of this program is on air.
     var isOnAir: Bool { machine?.isOnAir ?? false }
+    /// Whether a set of this program is on air at this moment.
+    var isSurelyOnAir: Bool { machine?.isSurelyOnAir ?? false }
     /// Whether another program advertises, as far as its commands were seen.
     var othersAreOnAir: Bool { others.isOnAir }
 
@@ -262,7 +264,7 @@ extension Adapter {
         let now = loop.now()
         let current = advertising
         recovery.advertisingChanged(current != .nobody, at: now)
-        let actions = scan.advertisingChanged(current, at: now)
+        let actions = scan.advertisingChanged(current, isCertain: advertiser.isSurelyOnAir, at: now)
         if !actions.isEmpty { perform(actions) }
     }
 

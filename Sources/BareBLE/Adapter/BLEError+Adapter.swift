@@ -292,7 +292,7 @@ extension Adapter {
         switch failure {
         case .refused(let failure): BLEError(failure, subject: name, during: "scan")
         // Row W66.
-        case .busy where advertising != .nobody:
+        case .busy where scan.isHinderedByAdvertising:
             BLEError(
                 .busy, subject: name, during: "scan",
                 because: "the controller does not begin a scan, perhaps because it advertises",

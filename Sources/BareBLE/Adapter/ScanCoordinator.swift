@@ -174,9 +174,14 @@ final class ScanCoordinator {
         step(now) { $0.foreignCompletion(opcode, status, at: $1) }
     }
 
-    func advertisingChanged(_ advertising: ScanSession.Advertising, at now: BootInstant) -> [Action] {
-        step(now) { $0.advertisingChanged(advertising, at: $1) }
+    func advertisingChanged(
+        _ advertising: ScanSession.Advertising, isCertain: Bool, at now: BootInstant
+    ) -> [Action] {
+        step(now) { $0.advertisingChanged(advertising, isCertain: isCertain, at: $1) }
     }
+
+    /// Whether the controller may refuse a scan because it advertises.
+    var isHinderedByAdvertising: Bool { session?.isHinderedByAdvertising ?? false }
 
     func linkEnded(at now: BootInstant) -> [Action] { step(now) { $0.linkEnded(at: $1) } }
 
@@ -233,7 +238,7 @@ final class ScanCoordinator {
             return starters.map { .fail($0, .refused(failure)) }
         case .scanBusy(let pause):
             counts.failedStarts += 1
-            if session?.isAdvertising ?? false { counts.scansRefusedWhileAdvertising += 1 }
+            if session?.isHinderedByAdvertising ?? false { counts.scansRefusedWhileAdvertising += 1 }
             notify(.retrying(nil, after: pause))
             return starters.map { .fail($0, .busy) }
         case .refused, .refusedWhileAdvertising: return []

@@ -333,8 +333,8 @@ import Testing
         var session = ScanSession(Self.legacy)
         _ = session.advertisingChanged(.thisProgram, at: start)
         _ = session.start(plan, at: start)
-        let isAdvertising = session.isAdvertising
-        #expect(isAdvertising)
+        let isHindered = session.isHinderedByAdvertising
+        #expect(isHindered)
         #expect(refuseEnable(&session, at: start) == [.notify(.scanBusy(retry: .milliseconds(500)))])
         #expect(session.advertisingChanged(.thisProgram, at: start) == [])
         #expect(session.advertisingChanged(.nobody, at: start) == [off])
@@ -351,6 +351,30 @@ import Testing
         _ = beside.start(plan, at: start)
         _ = refuseEnable(&beside, at: start)
         #expect(beside.advertisingChanged(.nobody, at: start) == [])
+    }
+
+    /// One that has begun a scan while it advertised can do both, and is stuck when it refuses one.
+    @Test(.row("H14", "W66"), arguments: [true, false])
+    func refusalsAreTheControllersOwnWhereItHasScannedWhileItAdvertised(isCertain: Bool) {
+        var session = ScanSession(Self.legacy)
+        var now = start
+        _ = session.advertisingChanged(.thisProgram, isCertain: isCertain, at: now)
+        run(&session, session.start(plan, at: now), at: now)
+        #expect(session.rearm() == [off])
+        var refusals: [ScanSession.Action] = []
+        for _ in 1...10 {
+            refusals += refuseEnable(&session, at: now).dropFirst()
+            now = session.nextDeadline ?? now
+            _ = session.timePassed(now)
+        }
+        let time: Duration = .milliseconds(121_500)
+        // What may have been off air for that moment shows nothing.
+        #expect(
+            refusals == [
+                .notify(
+                    isCertain
+                        ? .refused(for: time, isNews: true) : .refusedWhileAdvertising(for: time, isNews: true))
+            ])
     }
 
     /// It is known, also after a scan that was accepted while nothing was on air.
