@@ -338,10 +338,11 @@ extension RecoveryLadder {
         _ now: BootInstant, isListening: Bool, makesWay: Bool = false
     ) -> [Action] {
         guard let deadline = nextDeadline, deadline <= now else { return [] }
+        let hasSlept = now - deadline >= Self.sleepTime
         switch state {
         case .healthy, .performing, .finishing: return []
         case .judging(let step, var trouble, _):
-            if trouble.silence != nil, now - deadline >= Self.sleepTime {
+            if trouble.silence != nil, hasSlept {
                 trouble.began = trouble.began + (now - deadline)
                 state = .judging(step, trouble, until: now + Self.timeLimit(after: step))
                 return []
@@ -363,8 +364,8 @@ extension RecoveryLadder {
             }
             return proceed(after: step, nil, for: trouble, at: now)
         case .exhausted(let trouble, _):
-            // A step would cancel the connect.
-            if trouble.silence != nil && !isListening || trouble.isRefusal && makesWay {
+            // A step would cancel the connect, and one that has slept may hear again.
+            if trouble.silence != nil && (!isListening || hasSlept) || trouble.isRefusal && makesWay {
                 state = .exhausted(trouble, next: now + Self.timeLimit(after: .power))
                 return []
             }

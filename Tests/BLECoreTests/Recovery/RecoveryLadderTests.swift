@@ -268,6 +268,14 @@ import Testing
         let wokenAgain = now
         #expect(wait(&ladder, &now) == began(.power))
         #expect(now == wokenAgain + .seconds(15))
+        // Nor does the next run begin at once.
+        _ = ladder.stepFinished(nil, at: now)
+        #expect(wait(&ladder, &now) == [.notify(.exhausted(because: silence, next: .seconds(60)))])
+        now = (ladder.nextDeadline ?? now) + .seconds(3600)
+        #expect(ladder.timePassed(now, isListening: true) == [])
+        let wokenLast = now
+        #expect(wait(&ladder, &now) == began(.power))
+        #expect(now == wokenLast + .seconds(10))
     }
 
     /// The next program would wait for the pause of a run that never was.
