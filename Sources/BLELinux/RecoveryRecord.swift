@@ -51,7 +51,8 @@ package struct RecoveryRecord: ~Copyable {
         do throws(SystemCallError) {
             let text = try StoredFile.read(path, limit: Self.byteLimit).map { String(decoding: $0, as: UTF8.self) }
             return (text ?? "").split(separator: "\n").compactMap { Int64($0) }.filter {
-                $0 <= seconds && seconds - $0 < Self.hour
+                // The file may be damaged: no difference from a time in it.
+                $0 <= seconds && $0 > seconds - Self.hour
             }
         } catch {
             throw .failed(error.description)

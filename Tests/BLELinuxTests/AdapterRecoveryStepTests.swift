@@ -380,4 +380,19 @@ import Testing
         unsafe remove("\(tree.path)/recover-00AA01000042")
         unsafe remove("\(tree.path)/recover-00AA01000042.lock")
     }
+
+    /// A helper that ends with a damaged record would never take a step again.
+    @Test func aDamagedRecordCountsWhatCanBeRead() throws {
+        var tree = FakeTree()
+        let times = (0..<RecoveryRecord.limit - 1).map { "\(1_000 + $0)\n" }.joined()
+        tree.write("recover-00AA01000042", "\(Int64.min)\n\(Int64.max)\n-1x\n99999999999999999999\n\u{0}\n\(times)")
+        do {
+            let record = try RecoveryRecord(of: Self.address, in: tree.path)
+            try record.noteStep(at: 2_000)
+            #expect(throws: RecoveryFailure.refused("12 steps were taken in the last hour")) {
+                try record.noteStep(at: 2_000)
+            }
+        }
+        unsafe remove("\(tree.path)/recover-00AA01000042.lock")
+    }
 }

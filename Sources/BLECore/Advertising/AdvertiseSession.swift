@@ -252,6 +252,22 @@ package struct AdvertiseSession: ~Copyable {
     /// A Boolean value that indicates whether nothing runs and no command is out.
     package var isResting: Bool { entries.isEmpty && !hasCommandOut }
 
+    /// A Boolean value that indicates whether a set is on air, as far as is known. One that is put on air again at once,
+    /// after a central has connected or another program has disturbed it, counts as on air.
+    package var isOnAir: Bool {
+        guard !isAsleep else { return false }
+        return entries.contains { entry in
+            switch entry.pause {
+            case nil: entry.isOn
+            case .connected?, .disturbed?: true
+            case .adapterDown?, .requested?, .noRoom?, .failed?: false
+            }
+        }
+    }
+
+    /// A Boolean value that indicates whether a set is on air, and nothing was seen that has ended it.
+    package var isSurelyOnAir: Bool { entries.contains { $0.isOn } }
+
     private var hasCommandOut: Bool {
         if case .none = outstanding { return false }
         return true

@@ -206,6 +206,13 @@ package struct InstanceSession: ~Copyable {
         }
     }
 
+    /// A Boolean value that indicates whether an instance is on air.
+    package var isOnAir: Bool {
+        entries.contains { entry in
+            if case .on = entry.position { true } else { false }
+        }
+    }
+
     /// The numbers of the instances that are not removed.
     package var usedNumbers: Set<UInt8> { Set(entries.map { $0.number }) }
 

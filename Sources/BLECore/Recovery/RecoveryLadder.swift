@@ -10,13 +10,15 @@
 // | power | event masks without effect, or 3 commands without a response in 30 s | 10 s |
 // | power | a link that only the controller has | at once: the controller has no links after it |
 // | power | a scan that was refused for 2 minutes, without a link | 10 s |
+// | none | a scan that was refused for 2 minutes while the controller advertised | reported alone |
 // | radio switch | power refused, because the radio is blocked | 5 s |
 // | USB port | power without effect | 10 s |
 // | driver | USB port without effect, or none there | 10 s |
 //
 // Invariants:
 // - One step is taken at a time. A step that is being taken ends by `stepFinished`, whatever happens meanwhile.
-// - A step is judged only while the program listens: not while the scan makes way for a connect, or cannot run. After a
+// - A step is judged only while the program listens: not while the scan makes way for a connect, or cannot run, and not
+//   by the time in which the machine or this program slept, which a deadline that is served late shows. After a
 //   step that has left the adapter off nothing listens, and the next run does not wait for it.
 // - Links are ended for silence after 120 s at the earliest, also where 30 s were unusual.
 // - A step that was refused because of links or of other programs is no run, and is followed by no harsher one but by
@@ -27,6 +29,9 @@
 //   none. No step is taken for it but with a sign of it, also after a pause.
 // - An adapter that is silent, or does not respond, is worse than one with such a link, whose steps then give way. One
 //   that refuses to scan cannot be judged by what it hears: the steps for its silence give way to those for that.
+// - A scan that is refused while the controller advertises says nothing of its state: that is reported, and no step is
+//   taken. Silence of a controller that was never heard while it advertised may have the same reason. One run is taken
+//   for that: if the controller advertises after it, and nothing is heard, no other follows until it advertises no more.
 // - A run is what is done from `power` on, until something helps or nothing is left. After the first run in a row there
 //   is a pause of 1 minute, after the second of 5 and after each further one of 30, and there are 4 runs in an hour at
 //   most. An hour without a run begins a new row.
@@ -72,7 +77,8 @@ package struct RecoveryLadder: ~Copyable {
 
     private struct Trouble {
         let reason: RecoveryPolicy.Reason
-        let began: BootInstant
+        /// When it was noticed, later by the time that was slept since.
+        var began: BootInstant
         /// Whether it was reported that everything permitted had no effect.
         var isReported = false
 
@@ -86,9 +92,14 @@ package struct RecoveryLadder: ~Copyable {
             if case .commandTimeouts = reason { true } else { false }
         }
 
-        /// Whether a scan that is accepted ends it.
+        /// Whether a scan that is accepted ends it, and steps are taken for it.
         var isRefusal: Bool {
             if case .scanRefused = reason { true } else { false }
+        }
+
+        /// Whether a scan that is accepted ends it, and no step is taken for it.
+        var isDueToAdvertising: Bool {
+            if case .scanRefusedWhileAdvertising = reason { true } else { false }
         }
 
         /// Whose link only the controller has; `nil` where that is not the trouble.
@@ -108,6 +119,12 @@ package struct RecoveryLadder: ~Copyable {
     package private(set) var runs: [BootInstant] = []
     /// Until when no run begins, because other programs were in the way of the last one.
     private var refusedUntil: BootInstant?
+    /// Since when the controller advertises; `nil` while it does not, as far as is known.
+    private var advertisingSince: BootInstant?
+    /// Whether a report has come while the controller advertised: it can do both.
+    private var hasHeardWhileAdvertising = false
+    /// Whether a run was taken for silence while the controller advertised.
+    private var hasRunWhileAdvertising = false
 
     package init(_ policy: RecoveryPolicy) { self.policy = policy }
 
@@ -115,6 +132,9 @@ package struct RecoveryLadder: ~Copyable {
     package var isInTrouble: Bool {
         if case .healthy = state { false } else { true }
     }
+
+    /// A Boolean value that indicates whether a report matters: while it does not, `heard` need not be called.
+    package var awaitsReport: Bool { isInTrouble || advertisingSince != nil && !hasHeardWhileAdvertising }
 
     package var nextDeadline: BootInstant? {
         switch state {
@@ -173,6 +193,7 @@ extension RecoveryLadder {
         switch state {
         case .healthy: break
         case .exhausted(let trouble, let next?) where trouble.suspect != nil && next <= now: break
+        case .exhausted(let trouble, _) where trouble.isDueToAdvertising: break
         case .performing, .finishing, .judging, .exhausted: return []
         }
         return take(.power, for: Trouble(reason: .suspectedLink(peer), began: now), at: now)
@@ -198,10 +219,30 @@ extension RecoveryLadder {
         return take(.power, for: Trouble(reason: .scanRefused(time), began: began), at: now)
     }
 
+    /// The controller has refused for so long to begin a scan, has advertised all the time, and no link is up.
+    package mutating func scanRefusedWhileAdvertising(for time: Duration, at now: BootInstant) -> [Action] {
+        guard policy.permits(.rescan) else { return [] }
+        switch state {
+        case .healthy: break
+        case .performing, .finishing: return []
+        // What is not refused would be silent, and a suspicion needs another sign.
+        case .judging(_, let trouble, _), .exhausted(let trouble, _):
+            guard trouble.silence != nil || trouble.suspect != nil else { return [] }
+        }
+        let reason = RecoveryPolicy.Reason.scanRefusedWhileAdvertising(time)
+        state = .exhausted(Trouble(reason: reason, began: now, isReported: true), next: nil)
+        return [.notify(.exhausted(because: reason, next: nil))]
+    }
+
     /// The controller has accepted a scan.
     package mutating func scanAccepted(at now: BootInstant) -> [Action] {
-        guard let trouble, trouble.isRefusal else { return [] }
+        guard let trouble, trouble.isRefusal || trouble.isDueToAdvertising else { return [] }
         return recovered(at: now)
+    }
+
+    /// Advertisements went on air, or none is any more.
+    package mutating func advertisingChanged(_ isAdvertising: Bool, at now: BootInstant) {
+        advertisingSince = isAdvertising ? advertisingSince ?? now : nil
     }
 
     /// A command had no response.
@@ -228,13 +269,15 @@ extension RecoveryLadder {
 
     /// A report with data has come.
     package mutating func heard(at now: BootInstant) -> [Action] {
+        // What is read right after the beginning may have been heard before it.
+        if let advertisingSince, now - advertisingSince >= Self.readingTime { hasHeardWhileAdvertising = true }
         guard trouble?.silence != nil else { return [] }
         return recovered(at: now)
     }
 
     /// Nobody wants to hear any more.
     package mutating func scanEnded() {
-        guard let trouble, trouble.silence != nil || trouble.isRefusal else { return }
+        guard let trouble, trouble.silence != nil || trouble.isRefusal || trouble.isDueToAdvertising else { return }
         giveUp()
     }
 
@@ -258,13 +301,18 @@ extension RecoveryLadder {
         // one back that its port has not.
         let isGone = failure == .adapterGone && !(step == .usbPort && policy.permits(.driver))
         guard let trouble, !isGone else {
+            // One that was refused is no run, also where nobody waits for its end any more.
+            if step == .power, failure?.wasRefused ?? false { runs.removeLast() }
             state = .healthy
             return report
         }
         switch failure {
         case .linksOfOthers, .linksInUse, .underWay, .refused:
             // Nothing was done: that was no run, and no harsher step is due.
-            if step == .power { runs.removeLast() }
+            if step == .power {
+                runs.removeLast()
+                hasRunWhileAdvertising = false
+            }
             // Where it is about one link, an adapter that works for no peer must not wait for that.
             if trouble.suspect == nil { refusedUntil = now + Self.refusalPause }
             return report + exhausted(trouble, at: now, for: Self.refusalPause)
@@ -290,9 +338,15 @@ extension RecoveryLadder {
         _ now: BootInstant, isListening: Bool, makesWay: Bool = false
     ) -> [Action] {
         guard let deadline = nextDeadline, deadline <= now else { return [] }
+        let hasSlept = now - deadline >= Self.sleepTime
         switch state {
         case .healthy, .performing, .finishing: return []
-        case .judging(let step, let trouble, _):
+        case .judging(let step, var trouble, _):
+            if trouble.silence != nil, hasSlept {
+                trouble.began = trouble.began + (now - deadline)
+                state = .judging(step, trouble, until: now + Self.timeLimit(after: step))
+                return []
+            }
             if trouble.isRefusal, makesWay {
                 state = .judging(step, trouble, until: now + Self.timeLimit(after: step))
                 return []
@@ -310,8 +364,8 @@ extension RecoveryLadder {
             }
             return proceed(after: step, nil, for: trouble, at: now)
         case .exhausted(let trouble, _):
-            // A step would cancel the connect.
-            if trouble.silence != nil && !isListening || trouble.isRefusal && makesWay {
+            // A step would cancel the connect, and one that has slept may hear again.
+            if trouble.silence != nil && (!isListening || hasSlept) || trouble.isRefusal && makesWay {
                 state = .exhausted(trouble, next: now + Self.timeLimit(after: .power))
                 return []
             }
@@ -340,7 +394,8 @@ extension RecoveryLadder {
     private mutating func take(_ step: RecoveryPolicy.Step, for trouble: Trouble, at now: BootInstant) -> [Action] {
         guard policy.permits(step) else { return exhausted(trouble, at: now) }
         if step == .power {
-            guard nextRun(at: now) <= now else { return exhausted(trouble, at: now) }
+            guard !isExplained(trouble), nextRun(at: now) <= now else { return exhausted(trouble, at: now) }
+            if trouble.silence != nil, advertisingSince != nil { hasRunWhileAdvertising = true }
             if let last = runs.last, now - last >= Self.hour { runs = [] }
             runs = (runs + [now]).suffix(Self.runMemory)
         }
@@ -352,11 +407,17 @@ extension RecoveryLadder {
         _ trouble: Trouble, at now: BootInstant, for pause: Duration = Self.pauses[0]
     ) -> [Action] {
         var trouble = trouble
-        let next: BootInstant? = policy.permits(.power) ? max(nextRun(at: now), now + pause) : nil
+        let mayRun = policy.permits(.power) && !isExplained(trouble)
+        let next: BootInstant? = mayRun ? max(nextRun(at: now), now + pause) : nil
         let isNews = !trouble.isReported
         trouble.isReported = true
         state = .exhausted(trouble, next: next)
         return isNews ? [.notify(.exhausted(because: trouble.reason, next: next.map { $0 - now }))] : []
+    }
+
+    /// Whether the controller may hear nothing because it advertises, and a run has not changed that.
+    private func isExplained(_ trouble: Trouble) -> Bool {
+        trouble.silence != nil && advertisingSince != nil && !hasHeardWhileAdvertising && hasRunWhileAdvertising
     }
 
     private mutating func recovered(at now: BootInstant) -> [Action] {
@@ -396,6 +457,10 @@ extension RecoveryLadder {
         }
     }
 
+    /// How late a deadline is served at least after a sleep.
+    package static let sleepTime: Duration = .seconds(10)
+    /// The time after which no report is read any more that was heard before.
+    package static let readingTime: Duration = .seconds(1)
     /// The number of commands without a response that are trouble, and the time for that.
     package static let timeoutLimit = 3
     package static let timeoutWindow: Duration = .seconds(30)

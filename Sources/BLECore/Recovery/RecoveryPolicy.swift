@@ -58,6 +58,10 @@ extension RecoveryPolicy {
         case suspectedLink(PeerID)
         /// The controller has refused each attempt to begin a scan for so long, and no link is up that would explain it.
         case scanRefused(Duration)
+        /// The controller has refused each attempt to begin a scan for so long, and has advertised all the time: it may
+        /// not be able to do both. No step is taken for that; a scan is tried again as soon as this program advertises
+        /// no more.
+        case scanRefusedWhileAdvertising(Duration)
     }
 }
 
@@ -81,6 +85,14 @@ package enum RecoveryFailure: Error, Hashable, Sendable {
     case refused(String)
     /// The system has refused it: with its message.
     case failed(String)
+
+    /// A Boolean value that indicates whether the step was not taken, for the sake of links or of other programs.
+    package var wasRefused: Bool {
+        switch self {
+        case .linksOfOthers, .linksInUse, .underWay, .refused: true
+        case .notPermitted, .blocked, .notApplicable, .adapterGone, .failed: false
+        }
+    }
 }
 
 /// The steps that are permitted so that an adapter receives again.

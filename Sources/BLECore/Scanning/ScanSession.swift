@@ -22,6 +22,10 @@
 //   at least, may be stuck: that is reported with each further refusal but the first one after a link or a connection
 //   attempt. Then it is tried at the longest pause alone, also by a new plan, until it accepts a scan or was switched
 //   off (row H14).
+// - Some controllers refuse a scan while they advertise. Such refusals are counted and reported apart from the others:
+//   they say nothing of a controller that does not advertise. It is tried again as soon as this program has ended or
+//   paused its advertisements, and only refusals from then on can say that it is stuck (row W66). One that has begun a
+//   scan while it advertised can do both, and has no such reason.
 // - Whatever fails is retried after a pause that doubles up to 30 s, and starts small again after a healthy minute.
 //   Two programs that take the scan from each other therefore do so ever more rarely.
 // - The kernel turns scanning off around each of its own connects, and nothing turns it on again: another program's
@@ -29,7 +33,7 @@
 //   initiating a connection just then.
 // - A report without data does not show that the controller works: stuck controllers continue to send those (row H16).
 //   Silence is noticed after 90 s, and after 30 s where more than one report in a second was usual in the last ten
-//   minutes.
+//   minutes. Time in which the machine or this program slept is no silence: a deadline that is served late shows it.
 // - Two programs that take the scan from each other listen all the same, and would otherwise never notice that the
 //   controller is silent: the time without data continues over such a disturbance, unless the controller refuses the
 //   scan, which says that it does something else. It is looked at when the scan is re-armed.
@@ -57,6 +61,9 @@ package struct ScanSession: ~Copyable {
         /// The controller has refused each attempt for so long, as Command Disallowed. Each further refusal reports it
         /// again, but for one right after a link or a connection attempt; `isNews` is true for the first report.
         case refused(for: Duration, isNews: Bool)
+        /// As `refused`, of a controller that has advertised all the time, which may be the reason. `isNews` is true for
+        /// the first report until it has accepted a scan while it advertised.
+        case refusedWhileAdvertising(for: Duration, isNews: Bool)
         /// The pause that was requested has begun: the radio does not scan for us.
         case paused
         /// The stop that was requested is done: the radio no longer scans for us.
@@ -106,6 +113,14 @@ package struct ScanSession: ~Copyable {
         case acknowledged
     }
 
+    /// Who advertises on the controller.
+    package enum Advertising: Hashable, Sendable {
+        case nobody
+        /// Another program or the kernel, as far as its commands were seen.
+        case others
+        case thisProgram
+    }
+
     /// The controller, as it has shown itself since it was switched on.
     package private(set) var controller: Controller
     private let claimed: Controller
@@ -114,6 +129,12 @@ package struct ScanSession: ~Copyable {
     private var pausing = Pausing.no
     private var attempts = 0
     private var refusal: Refusal?
+    private var advertising = Advertising.nobody
+    private var isSurelyAdvertising = false
+    /// Whether the controller has begun a scan while it advertised.
+    private var scansWhileAdvertising = false
+    /// Whether it was reported that the controller refuses scans while it advertises.
+    private var hasReportedAdvertising = false
     private var stalls = 0
     /// Since when no data came, or the scan runs, while another program disturbs it; `nil` while none does.
     private var quietSince: BootInstant?
@@ -125,6 +146,8 @@ package struct ScanSession: ~Copyable {
     /// The controller refuses to begin a scan, as Command Disallowed.
     private struct Refusal {
         let since: BootInstant
+        /// Whether the controller has advertised at each of them, which may be the reason.
+        let isWhileAdvertising: Bool
         var count = 0
         var isReported = false
         /// Whether a link or a connection attempt has ended since the last refusal, and may be the reason for the next
@@ -159,6 +182,10 @@ package struct ScanSession: ~Copyable {
     /// A Boolean value that indicates whether the radio listens for this session, or for another program that has just
     /// changed the scan.
     package var isListening: Bool { isScanning || quietSince != nil }
+
+    /// A Boolean value that indicates whether the controller advertises, as far as is known, and may refuse a scan for
+    /// that.
+    package var isHinderedByAdvertising: Bool { advertising != .nobody && !scansWhileAdvertising }
 
     /// A Boolean value that indicates whether nothing runs and no command is out.
     package var isResting: Bool {
@@ -276,6 +303,28 @@ extension ScanSession {
         return proceed(at: now)
     }
 
+    /// Advertisements went on air or off: a controller that does not scan while it advertises is free after the last one.
+    ///
+    /// Only the end of this program's own leads to an attempt at once: the kernel takes those of others off air for
+    /// moments when it changes them.
+    ///
+    /// - Parameters:
+    ///   - advertising: Who advertises now.
+    ///   - isCertain: Whether an advertisement is on air at this moment: not one that is put on air again at once.
+    ///   - now: The present time.
+    package mutating func advertisingChanged(
+        _ advertising: Advertising, isCertain: Bool = false, at now: BootInstant
+    ) -> [Action] {
+        let hasEnded = self.advertising == .thisProgram && advertising != .thisProgram
+        self.advertising = advertising
+        isSurelyAdvertising = isCertain
+        guard hasEnded else { return [] }
+        // The pauses were for that, and so may be the refusal of the command that is out.
+        attempts = 0
+        guard case .waiting(_, isBusy: true) = state else { return [] }
+        return proceed(at: now)
+    }
+
     /// A report was read.
     package mutating func reportSeen(hasData: Bool, at now: BootInstant) {
         guard hasData else { return }
@@ -288,9 +337,19 @@ extension ScanSession {
     /// Called when time has passed.
     package mutating func timePassed(_ now: BootInstant) -> [Action] {
         guard let deadline = nextDeadline, deadline <= now else { return [] }
-        if case .waiting = state { return noteSilence(at: now) + proceed(at: now) }
+        let hasSlept = now - deadline >= Self.sleepTime
+        if case .waiting = state {
+            if hasSlept, quietSince != nil { quietSince = now }
+            return noteSilence(at: now) + proceed(at: now)
+        }
         guard case .scanning(let plan, let since, let lastReport) = state else { return [] }
         noteTimeScanned(since: since, at: now)
+        if hasSlept {
+            // What ran may have ended meanwhile.
+            if rearmsWhenSilent { return disable() }
+            state = .scanning(plan, since: since, lastReport: now)
+            return []
+        }
         stalls += 1
         let event = Event.stalled(count: stalls, after: silenceLimit(at: lastReport))
         if rearmsWhenSilent { return [.notify(event)] + disable() }
@@ -398,11 +457,13 @@ extension ScanSession {
         guard target != nil else { return disable() }
         if failure != nil, !wasDisturbed { return retry(nil, at: now) }
         refusal = nil
+        if advertising != .nobody { hasReportedAdvertising = false }
         if wasDisturbed {
             quietSince = quietSince ?? now
             state = .waiting(until: now + nextPause(), isBusy: false)
             return [.notify(.started)]
         }
+        if isSurelyAdvertising { scansWhileAdvertising = true }
         state = .scanning(plan, since: now, lastReport: quietSince ?? now)
         quietSince = nil
         return [.notify(.started)] + proceed(at: now)
@@ -480,7 +541,9 @@ extension ScanSession {
     }
 
     private mutating func retryRefused(at now: BootInstant) -> [Action] {
-        var refusal = self.refusal ?? Refusal(since: now)
+        let isHindered = isHinderedByAdvertising
+        var refusal = Refusal(since: now, isWhileAdvertising: isHindered)
+        if let earlier = self.refusal, earlier.isWhileAdvertising == isHindered { refusal = earlier }
         let time = now - refusal.since
         refusal.count += 1
         let isDue = time >= Self.refusalTime && refusal.count >= Self.refusalCount && !refusal.isExcused
@@ -491,7 +554,11 @@ extension ScanSession {
         let pause = nextPause()
         state = .waiting(until: now + pause, isBusy: true)
         let busy = Action.notify(.scanBusy(retry: pause))
-        return isDue ? [busy, .notify(.refused(for: time, isNews: isNews))] : [busy]
+        guard isDue else { return [busy] }
+        guard isHindered else { return [busy, .notify(.refused(for: time, isNews: isNews))] }
+        let wasReported = hasReportedAdvertising
+        hasReportedAdvertising = true
+        return [busy, .notify(.refusedWhileAdvertising(for: time, isNews: !wasReported))]
     }
 
     /// Acknowledges what was requested while the radio was not free.
@@ -523,6 +590,8 @@ extension ScanSession {
     /// The longest time without data of a running scan before it is re-armed, and where much was heard before.
     package static let stallTimeout: Duration = .seconds(90)
     package static let stallTimeoutInBusyAir: Duration = .seconds(30)
+    /// How late a deadline is served at least after a sleep.
+    package static let sleepTime: Duration = .seconds(10)
     /// After how long without trouble pauses are short again.
     package static let healthy: Duration = .seconds(60)
     /// The first pause before a retry.

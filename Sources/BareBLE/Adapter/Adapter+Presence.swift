@@ -160,6 +160,7 @@ extension Adapter {
         scan.use(
             ScanSession.Controller(features: features, commands: commands, ownAddressType: ownAddressType),
             rearmsWhenSilent: recovery.policy.permits(.rescan))
+        noteAdvertising()
     }
 
     /// As `ask`; `nil` from a controller that refuses the query or responds wrongly, as it would each time. Any other

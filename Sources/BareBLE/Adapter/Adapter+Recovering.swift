@@ -41,7 +41,7 @@ extension Adapter {
     ///
     /// Some controllers refuse a scan while a link of any program is up: no step is taken for them.
     func scanRefused(for time: Duration, isNews: Bool) {
-        let hasLinks = links.hasLinks || info.flatMap { system.linkHandles($0.index) }?.isEmpty == false
+        let hasLinks = hasLinksUp
         // After a step it is still the same refusal.
         let isKnown = if case .scanRefused = recovery.reason { true } else { false }
         if isNews, !isKnown {
@@ -58,6 +58,30 @@ extension Adapter {
                 ])
         }
         if !hasLinks { perform(recovery.scanRefused(for: time, at: loop.now())) }
+    }
+
+    /// The controller has refused for so long to begin a scan, and has advertised all the time.
+    func scanRefusedWhileAdvertising(for time: Duration, isNews: Bool) {
+        let hasLinks = hasLinksUp
+        if isNews {
+            let reason =
+                hasLinks ? "while it advertises, or while a link is up" : "while it advertises"
+            let remedy =
+                advertising == .thisProgram
+                ? "stop advertising while a scan runs, or use another adapter: this one begins to scan when nothing is on air"
+                : "end the advertisements of other programs, or use another adapter"
+            logger.warning(
+                "this controller cannot scan \(reason)",
+                metadata: [
+                    "adapter": "\(name)", "refused for": "\(time.components.seconds) s", "remedy": "\(remedy)",
+                ])
+        }
+        if !hasLinks { perform(recovery.scanRefusedWhileAdvertising(for: time, at: loop.now())) }
+    }
+
+    /// Whether a link of any program is up.
+    private var hasLinksUp: Bool {
+        links.hasLinks || info.flatMap { system.linkHandles($0.index) }?.isEmpty == false
     }
 
     private struct StepEnd: Sendable {
@@ -152,7 +176,7 @@ extension Adapter {
         if !others.isEmpty { throw .linksOfOthers(others.count) }
         switch recovery.reason {
         case .suspectedLink, .scanRefused: if links.hasLinks { throw .linksInUse(links.linkCount) }
-        case .silence, .commandTimeouts, nil: break
+        case .silence, .commandTimeouts, .scanRefusedWhileAdvertising, nil: break
         }
     }
 
@@ -238,7 +262,10 @@ extension Adapter {
                 "again in": next.map { "\($0.components.seconds) s" } ?? "never",
             ]
             // A link that nobody holds ends without that.
-            if recovery.policy.permits(.driver), !reason.isSuspicion {
+            if case .silence = reason, next == nil, recovery.policy.permits(.power) {
+                metadata["remedy"] =
+                    "it has heard nothing while it advertised, and may not be able to do both: stop advertising, or use another adapter"
+            } else if recovery.policy.permits(.driver), reason.hasStep {
                 metadata["remedy"] = "unplug it, or switch the power of its port or of the machine off and on"
             }
             let level: Logger.Level =
@@ -248,6 +275,7 @@ extension Adapter {
                 case .silence, .suspectedLink: recovery.policy.permits(.power) ? .warning : .info
                 // That it refuses was logged.
                 case .scanRefused: recovery.policy.permits(.power) ? .warning : .debug
+                case .scanRefusedWhileAdvertising: .debug
                 }
             logger.log(
                 level: level,
@@ -265,11 +293,17 @@ extension RecoveryPolicy.Reason {
         case .commandTimeouts(let count): "\(count) commands had no response"
         case .suspectedLink(let peer): "the controller has a link to \(peer) that nobody holds"
         case .scanRefused(let time): "the controller has refused to scan for \(time.components.seconds) s"
+        case .scanRefusedWhileAdvertising(let time):
+            "the controller has refused to scan for \(time.components.seconds) s while it advertised"
         }
     }
 
-    fileprivate var isSuspicion: Bool {
-        if case .suspectedLink = self { true } else { false }
+    /// Whether it takes a step or a person to end it.
+    fileprivate var hasStep: Bool {
+        switch self {
+        case .silence, .commandTimeouts, .scanRefused: true
+        case .suspectedLink, .scanRefusedWhileAdvertising: false
+        }
     }
 
     /// What may still be the case.
@@ -279,6 +313,7 @@ extension RecoveryPolicy.Reason {
         case .commandTimeouts: "the adapter does not work"
         case .suspectedLink: "a link may be up that nobody holds"
         case .scanRefused: "the adapter does not scan"
+        case .scanRefusedWhileAdvertising: "the adapter does not scan while it advertises"
         }
     }
 }

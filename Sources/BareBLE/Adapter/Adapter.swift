@@ -188,7 +188,10 @@ extension Adapter {
         for event in events {
             switch event {
             case .finished(let purpose, let result): commandFinished(purpose, result)
-            case .foreignCommand(let command): if let command { identification.received(command) }
+            case .foreignCommand(let command?):
+                identification.received(command)
+                advertiser.received(command)
+            case .foreignCommand(nil): break
             case .foreign(let opcode, let status): foreignCompletion(opcode, status)
             case .received(let event): received(event)
             case .data(let data): dataSeen(data)
@@ -212,6 +215,8 @@ extension Adapter {
                     // No step follows that could end it.
                     if !recovery.policy.permits(.rescan), !scan.hasHeard { monitor.reportSilence() }
                 case .refused(let time, let isNews): scanRefused(for: time, isNews: isNews)
+                case .refusedWhileAdvertising(let time, let isNews):
+                    scanRefusedWhileAdvertising(for: time, isNews: isNews)
                 case .started: perform(recovery.scanAccepted(at: loop.now()))
                 case .disturbed, .unable, .scanBusy, .paused, .ended: break
                 }
@@ -251,7 +256,7 @@ extension Adapter {
             }
         case .scan: perform(scan.commandFinished(failure, at: loop.now()))
         case .connect: perform(initiator.commandFinished(opcode, failure))
-        case .advertise: perform(advertiser.commandFinished(failure))
+        case .advertise: perform(advertiser.commandFinished(opcode, failure))
         // An update that the controller has accepted ends with its event.
         case .update(let key): if let failure { wake(links.updateFailed(key, failure)) }
         case .encryption(let number): perform(security.encryption.commandFinished(number, failure))

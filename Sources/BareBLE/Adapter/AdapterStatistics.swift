@@ -58,6 +58,10 @@ public struct AdapterStatistics: Hashable, Sendable {
     public var maskedEvents = 0
     /// Attempts to arm a scan that failed and were retried.
     public var failedStarts = 0
+    /// Those of `failedStarts` that the controller refused as disallowed while it advertised, for this program or, as far
+    /// as that is known, for another one. A controller that has begun a scan while it advertised can do both: its
+    /// refusals are not counted here.
+    public var scansRefusedWhileAdvertising = 0
     /// The number of times that the adapter went down or away, or was reset by another program.
     public var losses = 0
     /// Commands to which the controller did not respond.

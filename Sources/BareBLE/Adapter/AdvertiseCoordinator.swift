@@ -6,7 +6,7 @@ internal import Logging
 // `AdvertiseSession`.
 //
 // Duties: create the machine once the controller is known; resume each task that starts or stops a set exactly once;
-// report the states of each set to its listeners.
+// report the states of each set to its listeners; follow what other programs advertise, as far as it is seen.
 //
 // Invariants
 // - A task that starts a set is in `starting` until the machine has acknowledged the start; one that stops it is in
@@ -41,6 +41,7 @@ final class AdvertiseCoordinator {
     private var states: [SetID: States] = [:]
     private(set) var setCount = 0
     private let handles: AdvertisingHandles
+    private var others = OtherAdvertising()
 
     init(on loop: EventLoop, reservingBy reserve: @escaping AdvertisingHandles.Reserve) {
         self.loop = loop
@@ -78,6 +79,13 @@ final class AdvertiseCoordinator {
     }
 
     var nextDeadline: BootInstant? { machine?.nextDeadline }
+
+    /// Whether a set of this program is on air.
+    var isOnAir: Bool { machine?.isOnAir ?? false }
+    /// Whether a set of this program is on air at this moment.
+    var isSurelyOnAir: Bool { machine?.isSurelyOnAir ?? false }
+    /// Whether another program advertises, as far as its commands were seen.
+    var othersAreOnAir: Bool { others.isOnAir }
 
     /// Tasks that wait.
     var outstanding: Int { starts.count + stops.count + pauses.count }
@@ -196,21 +204,35 @@ final class AdvertiseCoordinator {
         }
     }
 
-    func commandFinished(_ failure: HCICommandFailure?) -> [Action] {
-        machine?.commandFinished(failure, at: loop.now()) ?? []
+    func commandFinished(_ opcode: HCIOpcode, _ failure: HCICommandFailure?) -> [Action] {
+        if failure == nil { others.taken(by: opcode) }
+        return machine?.commandFinished(failure, at: loop.now()) ?? []
     }
+
+    /// Another program, or the kernel, sends a command.
+    func received(_ foreign: HCICommandPacket) { others.received(foreign) }
 
     func foreignCompletion(_ opcode: HCIOpcode, _ status: HCIStatus?) -> [Action] {
-        machine?.foreignCompletion(opcode, status, at: loop.now()) ?? []
+        others.completed(opcode, status)
+        return machine?.foreignCompletion(opcode, status, at: loop.now()) ?? []
     }
 
-    func received(_ event: LEAdvertisingSetTerminated) -> [Action] { machine?.received(event, at: loop.now()) ?? [] }
+    func received(_ event: LEAdvertisingSetTerminated) -> [Action] {
+        others.ended(event.advertisingHandle)
+        return machine?.received(event, at: loop.now()) ?? []
+    }
 
-    func received(_ event: LEConnectionComplete) -> [Action] { machine?.received(event, at: loop.now()) ?? [] }
+    func received(_ event: LEConnectionComplete) -> [Action] {
+        if event.status.isSuccess, !event.isCentral { others.centralConnected() }
+        return machine?.received(event, at: loop.now()) ?? []
+    }
 
     func linkEnded() -> [Action] { machine?.linkEnded(at: loop.now()) ?? [] }
 
-    func adapterDown() -> [Action] { machine?.adapterDown() ?? [] }
+    func adapterDown() -> [Action] {
+        others = OtherAdvertising()
+        return machine?.adapterDown() ?? []
+    }
 
     func adapterUp() -> [Action] { machine?.adapterUp(at: loop.now()) ?? [] }
 
@@ -228,6 +250,22 @@ extension Adapter {
             }
         }
         armTimer()
+        noteAdvertising()
+    }
+
+    /// Who advertises on the controller, as far as is known.
+    var advertising: ScanSession.Advertising {
+        if advertiser.isOnAir || instances.isOnAir { return .thisProgram }
+        return advertiser.othersAreOnAir ? .others : .nobody
+    }
+
+    /// Passes on who advertises: some controllers do not scan meanwhile.
+    func noteAdvertising() {
+        let now = loop.now()
+        let current = advertising
+        recovery.advertisingChanged(current != .nobody, at: now)
+        let actions = scan.advertisingChanged(current, isCertain: advertiser.isSurelyOnAir, at: now)
+        if !actions.isEmpty { perform(actions) }
     }
 
     /// Puts an advertisement on air, and keeps it there until `stopAdvertising`.

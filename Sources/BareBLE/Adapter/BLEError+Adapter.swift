@@ -291,6 +291,14 @@ extension Adapter {
     func error(_ failure: ScanCoordinator.StartFailure) -> BLEError {
         switch failure {
         case .refused(let failure): BLEError(failure, subject: name, during: "scan")
+        // Row W66.
+        case .busy where scan.isHinderedByAdvertising:
+            BLEError(
+                .busy, subject: name, during: "scan",
+                because: "the controller does not begin a scan, perhaps because it advertises",
+                hint:
+                    "Some controllers cannot do both: stop advertising, begin the scan first, or use another adapter.",
+                hciStatus: .commandDisallowed)
         case .busy:
             BLEError(
                 .busy, subject: name, during: "scan", because: "another program, or the kernel, holds the scanner",

@@ -209,7 +209,7 @@ final class HCIChannel {
             let packet = buffer.span.extracting(first: count)
             if packet.count > 0, packet[0] == HCIPacketType.command.rawValue {
                 report(packet, isOutgoing: true)
-                return .foreignCommand(Self.eventMaskCommand(packet))
+                return .foreignCommand(Self.foreignCommand(packet))
             }
             if let data = Self.data(packet) { return .data(data) }
             report(packet, isOutgoing: false)
@@ -236,12 +236,15 @@ final class HCIChannel {
         return LinkData(packet.extracting(droppingFirst: 1))
     }
 
-    /// Returns a command that sets an event mask. All others may contain a key, of which no copy is made.
-    private static func eventMaskCommand(_ packet: Span<UInt8>) -> HCICommandPacket? {
+    /// Returns a command that sets an event mask, or puts advertisements on air or takes them off. All others may contain
+    /// a key, of which no copy is made.
+    private static func foreignCommand(_ packet: Span<UInt8>) -> HCICommandPacket? {
         var reader = ByteReader(packet)
-        guard reader.skip(1), let opcode = reader.u16(),
-            [HCIOpcode.setEventMask, .leSetEventMask].contains(HCIOpcode(rawValue: opcode))
-        else { return nil }
+        guard reader.skip(1), let number = reader.u16() else { return nil }
+        switch HCIOpcode(rawValue: number) {
+        case .setEventMask, .leSetEventMask, .leSetAdvertisingEnable, .leSetExtendedAdvertisingEnable: break
+        default: return nil
+        }
         return try? HCICommandPacket(packet.extracting(droppingFirst: 1))
     }
 

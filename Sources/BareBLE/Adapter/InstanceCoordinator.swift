@@ -57,6 +57,8 @@ final class InstanceCoordinator {
     var isOpen: Bool { channel.isOpen }
     /// A Boolean value that indicates whether nothing is on air, under way, or still to be removed.
     var isResting: Bool { machine.isResting }
+    /// A Boolean value that indicates whether an instance of this program is on air.
+    var isOnAir: Bool { machine.isOnAir }
     /// The descriptor, to be watched while the socket is open.
     var descriptor: Int32? { channel.descriptor }
 
@@ -334,7 +336,12 @@ extension Adapter {
     private func openInstances(during operation: String) throws(BLEError) {
         guard let index = info?.index else { throw downError(during: operation) }
         if instances.isOpen { return useInstances(of: index) }
-        instances.onDeadlineChange { [weak self] in self?.assumeIsolated { $0.armTimer() } }
+        instances.onDeadlineChange { [weak self] in
+            self?.assumeIsolated {
+                $0.armTimer()
+                $0.noteAdvertising()
+            }
+        }
         do throws(SystemCallError) {
             instances.open(try system.openManagement(), adapter: index)
             guard let descriptor = instances.descriptor else { return }

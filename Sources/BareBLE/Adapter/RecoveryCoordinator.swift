@@ -62,6 +62,14 @@ final class RecoveryCoordinator: @unchecked Sendable {
         note(ladder.scanRefused(for: time, at: now))
     }
 
+    func scanRefusedWhileAdvertising(for time: Duration, at now: BootInstant) -> [RecoveryLadder.Action] {
+        note(ladder.scanRefusedWhileAdvertising(for: time, at: now))
+    }
+
+    func advertisingChanged(_ isAdvertising: Bool, at now: BootInstant) {
+        ladder.advertisingChanged(isAdvertising, at: now)
+    }
+
     func scanAccepted(at now: BootInstant) -> [RecoveryLadder.Action] {
         guard ladder.isInTrouble else { return [] }
         return note(ladder.scanAccepted(at: now))
@@ -72,7 +80,7 @@ final class RecoveryCoordinator: @unchecked Sendable {
     func responded(at now: BootInstant) -> [RecoveryLadder.Action] { note(ladder.responded(at: now)) }
 
     func heard(at now: BootInstant) -> [RecoveryLadder.Action] {
-        guard ladder.isInTrouble else { return [] }
+        guard ladder.awaitsReport else { return [] }
         return note(ladder.heard(at: now))
     }
 

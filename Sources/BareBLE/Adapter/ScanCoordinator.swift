@@ -174,6 +174,15 @@ final class ScanCoordinator {
         step(now) { $0.foreignCompletion(opcode, status, at: $1) }
     }
 
+    func advertisingChanged(
+        _ advertising: ScanSession.Advertising, isCertain: Bool, at now: BootInstant
+    ) -> [Action] {
+        step(now) { $0.advertisingChanged(advertising, isCertain: isCertain, at: $1) }
+    }
+
+    /// Whether the controller may refuse a scan because it advertises.
+    var isHinderedByAdvertising: Bool { session?.isHinderedByAdvertising ?? false }
+
     func linkEnded(at now: BootInstant) -> [Action] { step(now) { $0.linkEnded(at: $1) } }
 
     /// Begins the scan again, if one runs.
@@ -229,9 +238,10 @@ final class ScanCoordinator {
             return starters.map { .fail($0, .refused(failure)) }
         case .scanBusy(let pause):
             counts.failedStarts += 1
+            if session?.isHinderedByAdvertising ?? false { counts.scansRefusedWhileAdvertising += 1 }
             notify(.retrying(nil, after: pause))
             return starters.map { .fail($0, .busy) }
-        case .refused: return []
+        case .refused, .refusedWhileAdvertising: return []
         case .paused:
             return pauseWaiter.map { [.resume($0)] } ?? []
         case .ended:
@@ -341,6 +351,7 @@ final class ScanCoordinator {
         statistics.stalls = counts.stalls
         statistics.disturbances = counts.disturbances
         statistics.failedStarts = counts.failedStarts
+        statistics.scansRefusedWhileAdvertising = counts.scansRefusedWhileAdvertising
         statistics.evictedAdvertisements = assembler.losses.evicted
         statistics.abandonedAdvertisements = assembler.losses.abandoned
         statistics.cutAdvertisements = assembler.losses.cut

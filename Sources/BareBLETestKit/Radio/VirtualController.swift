@@ -117,6 +117,8 @@ package struct VirtualController: Sendable {
 
     private var isExtended: Bool { personality.listsExtendedCommands }
 
+    private var isAdvertising: Bool { !advertiser.setsOnAir.isEmpty }
+
     /// A Boolean value that indicates whether a link that comes up now breaks on 2M.
     package var losesLinks: Bool { personality.losesLinksOn2M && preferredPHYs?.contains(.le2M) ?? true }
 
@@ -132,7 +134,8 @@ package struct VirtualController: Sendable {
     /// Processes a command.
     package mutating func received(_ command: HCICommandPacket) -> [Action] {
         let opcode = command.opcode
-        let response = links.isEmpty ? nil : personality.responsesWhileLinked[opcode.rawValue]
+        var response = links.isEmpty ? nil : personality.responsesWhileLinked[opcode.rawValue]
+        if response == nil, isAdvertising { response = personality.responsesWhileAdvertising[opcode.rawValue] }
         if let refusal = latch(opcode) { return refusal }
         if let refusal = refuseScan(command) { return refusal }
         switch response ?? personality.responses[opcode.rawValue] {
@@ -474,6 +477,7 @@ extension VirtualController {
     /// - Returns: Whether it is reported.
     package mutating func mayReport(_ peer: PeerID) -> Bool {
         if scansCoded, personality.hasDefectiveCodedPHY { return false }
+        if personality.isDeafWhileAdvertising, isAdvertising { return false }
         if let deafness = personality.deafness {
             guard reportCount < deafness.reports else { return false }
             reportCount += 1

@@ -133,6 +133,10 @@ public struct VirtualPersonality: Hashable, Sendable {
     public var responses: [UInt16: Response] = [:]
     /// The reactions to commands while a link is up, by opcode.
     public var responsesWhileLinked: [UInt16: Response] = [:]
+    /// The reactions to commands while an advertisement is on air, by opcode; those while a link is up go first.
+    public var responsesWhileAdvertising: [UInt16: Response] = [:]
+    /// A Boolean value that indicates whether it reports nothing while an advertisement is on air.
+    public var isDeafWhileAdvertising = false
     /// A Boolean value that indicates whether the kernel scans with the extended commands, and has switched their
     /// reports on. It does on most controllers that list the commands.
     public var kernelScansExtended = true
@@ -302,6 +306,13 @@ extension VirtualPersonality {
     /// Apple BCM4378: sets reserved bits in reports. Row W18; bluez/bluetooth-next#607.
     public static let bcm4378 = with { $0.setsReservedBits = true }
 
+    /// A controller whose LE states promise more than it does: it does not begin a scan while it advertises. Row W66; the
+    /// kernel's quirk HCI_QUIRK_BROKEN_LE_STATES.
+    public static let brokenStates = with {
+        $0.listsExtendedCommands = false
+        $0.responsesWhileAdvertising = [0x200C: .statusIfEnabling(.commandDisallowed)]
+    }
+
     /// Zephyr's HCI over USB: remembers 16 devices while it filters duplicates. Row W21;
     /// zephyrproject-rtos/zephyr#26337.
     public static let zephyrUSB = with { $0.duplicateCache = 16 }
@@ -315,7 +326,7 @@ extension VirtualPersonality {
         ("rtl8761buGoneDeaf", .rtl8761buGoneDeaf), ("rtl8723bu", .rtl8723bu), ("csr8510", .csr8510),
         ("csr8510Clone", .csr8510Clone), ("intelAX200", .intelAX200),
         ("intelAX201", .intelAX201), ("intelAX210", .intelAX210), ("bcm4378", .bcm4378),
-        ("zephyrUSB", .zephyrUSB),
+        ("zephyrUSB", .zephyrUSB), ("brokenStates", .brokenStates),
     ]
 
     private static func with(_ change: (inout VirtualPersonality) -> Void) -> VirtualPersonality {

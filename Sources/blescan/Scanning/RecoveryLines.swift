@@ -44,6 +44,9 @@ extension RecoveryEvent {
             "\(adapter) works again after recovery step \(step), \(time.components.seconds) s after the trouble was noticed"
         case .recovered(nil, let time):
             "\(adapter) works again by itself, \(time.components.seconds) s after the trouble was noticed"
+        case .exhausted(.scanRefusedWhileAdvertising(let time), _):
+            "\(adapter) cannot scan while it advertises: the controller has refused that for "
+                + "\(time.components.seconds) s; end the advertisements, or use another adapter"
         case .exhausted(let reason, let next):
             "\(adapter): no permitted recovery step has helped: \(reason.words); "
                 + (next.map { "the next run begins in \($0.components.seconds) s" }
@@ -106,6 +109,8 @@ extension RecoveryPolicy.Reason {
         case .commandTimeouts(let count): "\(count.counted("command")) had no response"
         case .suspectedLink: "the controller has a link that nobody holds"
         case .scanRefused(let time): "the controller has refused to scan for \(time.components.seconds) s"
+        case .scanRefusedWhileAdvertising(let time):
+            "the controller has refused to scan for \(time.components.seconds) s while it advertised"
         }
     }
 
@@ -118,6 +123,8 @@ extension RecoveryPolicy.Reason {
             (name, detail) = ("commandTimeouts", JSONLine.Member(key: "commands", value: .integer(count)))
         case .suspectedLink: (name, detail) = ("suspectedLink", nil)
         case .scanRefused(let time): (name, detail) = ("scanRefused", JSONLine.Member(seconds: time, "refusedSeconds"))
+        case .scanRefusedWhileAdvertising(let time):
+            (name, detail) = ("scanRefusedWhileAdvertising", JSONLine.Member(seconds: time, "refusedSeconds"))
         }
         let because = JSONLine.Member(key: "because", value: .string(name))
         return [because] + (detail.map { [$0] } ?? [])

@@ -389,6 +389,37 @@ import Testing
         #expect(run.events.last == .resumed(id) && run.controller.onAir.count == 1)
     }
 
+    /// What else the controller can do may depend on that.
+    @Test(.row("W66")) func aSetIsOnAirWhileNothingHasEndedOrPausedIt() throws {
+        let run = AdvertiseRun(hasSets: true, setLimit: 1, at: start)
+        var states: [[Bool]] = []
+        func note() { states.append([run.session.isOnAir, run.session.isSurelyOnAir]) }
+        note()
+        let id = run.started(try Self.plan())
+        note()
+        // It is enabled again at once.
+        run.perform(run.session.received(try AdvertiseRun.link(isCentral: false), at: run.now))
+        run.connect(0xE0)
+        note()
+        run.respondAll()
+        note()
+        run.perform(run.session.pause(at: run.now))
+        run.respondAll()
+        note()
+        run.perform(run.session.resume(at: run.now))
+        run.respondAll()
+        note()
+        run.perform(run.session.adapterDown())
+        note()
+        run.perform(run.session.stop(id, at: run.now))
+        note()
+        let expected = [
+            [false, false], [true, true], [true, false], [true, true], [false, false], [true, true], [false, false],
+            [false, false],
+        ]
+        #expect(states == expected)
+    }
+
     /// A controller may be busy for a moment longer than its link is there.
     @Test(.row("P11")) func afterTheEndOfALinkPausesAreShortAgain() throws {
         let run = AdvertiseRun(hasSets: true, setLimit: 1, at: start)

@@ -165,6 +165,134 @@ import Testing
         expectPeace(none)
     }
 
+    /// To switch it off and on would end the advertisement and the links for nothing.
+    @Test(.row("H14", "W66")) func aScanThatIsRefusedWhileItAdvertisesIsReportedWithoutAStep() {
+        let reason = RecoveryPolicy.Reason.scanRefusedWhileAdvertising(.seconds(121))
+        for policy in [RecoveryPolicy.rescan, .power, .usb] {
+            var ladder = RecoveryLadder(policy)
+            #expect(
+                ladder.scanRefusedWhileAdvertising(for: .seconds(121), at: start) == [
+                    .notify(.exhausted(because: reason, next: nil))
+                ])
+            #expect(ladder.scanRefusedWhileAdvertising(for: .seconds(151), at: start + .seconds(30)) == [])
+            let deadline = ladder.nextDeadline
+            #expect(deadline == nil)
+            let end = start + .seconds(60)
+            #expect(ladder.scanAccepted(at: end) == [.notify(.recovered(by: nil, after: .seconds(60)))])
+            expectPeace(ladder)
+        }
+        var none = RecoveryLadder(.none)
+        #expect(none.scanRefusedWhileAdvertising(for: .seconds(121), at: start) == [])
+        expectPeace(none)
+        var ended = RecoveryLadder(.power)
+        _ = ended.scanRefusedWhileAdvertising(for: .seconds(121), at: start)
+        ended.scanEnded()
+        expectPeace(ended)
+    }
+
+    /// What goes on without an advertisement is the controller, and a suspicion has a step of its own.
+    @Test(.row("H14", "W52", "W66")) func whatIsRefusedWhileItAdvertisesGivesWay() {
+        let peer = PeerID(address: BluetoothAddress(rawValue: 0xC0FF_EE00_0001), type: .random)
+        var refusing = RecoveryLadder(.power)
+        _ = refusing.scanRefusedWhileAdvertising(for: .seconds(121), at: start)
+        #expect(refusing.scanRefused(for: .seconds(122), at: start).last == .perform(.power))
+        #expect(refusing.scanRefusedWhileAdvertising(for: .seconds(123), at: start) == [])
+        var suspected = RecoveryLadder(.power)
+        _ = suspected.scanRefusedWhileAdvertising(for: .seconds(121), at: start)
+        #expect(suspected.linkSuspected(to: peer, at: start).last == .perform(.power))
+        // A silent one that is scanned with again, and refuses that because it advertises.
+        var silentBefore = silent(.power)
+        let reason = RecoveryPolicy.Reason.scanRefusedWhileAdvertising(.seconds(121))
+        #expect(
+            silentBefore.scanRefusedWhileAdvertising(for: .seconds(121), at: start) == [
+                .notify(.exhausted(because: reason, next: nil))
+            ])
+    }
+
+    /// A controller that accepts a scan while it advertises, and hears nothing. A deaf one would hear after the run.
+    @Test(.row("W29", "W66")) func silenceWhileItAdvertisesLeadsToOneRun() {
+        var ladder = RecoveryLadder(.power)
+        ladder.advertisingChanged(true, at: start)
+        var now = start + .seconds(90)
+        _ = ladder.silent(for: .seconds(90), at: now)
+        #expect(wait(&ladder, &now) == began(.eventMasks))
+        _ = ladder.stepFinished(nil, at: now)
+        #expect(wait(&ladder, &now) == began(.power))
+        _ = ladder.stepFinished(nil, at: now)
+        #expect(wait(&ladder, &now) == [.notify(.exhausted(because: silence, next: nil))])
+        let deadline = ladder.nextDeadline
+        #expect(deadline == nil)
+        now = now + .seconds(7200)
+        #expect(ladder.silent(for: .seconds(90), at: now) == [.perform(.eventMasks)])
+        _ = ladder.stepFinished(nil, at: now)
+        #expect(wait(&ladder, &now) == [])
+        // Without an advertisement it is the controller, or the air.
+        ladder.advertisingChanged(false, at: now)
+        now = now + .seconds(90)
+        #expect(ladder.silent(for: .seconds(90), at: now) == [.perform(.eventMasks)])
+        _ = ladder.stepFinished(nil, at: now)
+        #expect(wait(&ladder, &now) == began(.power))
+    }
+
+    /// One that was heard while it advertised can do both.
+    @Test(.row("W29", "W66")) func silenceOfAControllerThatWasHeardWhileItAdvertisedIsNotExplained() {
+        var ladder = RecoveryLadder(.power)
+        ladder.advertisingChanged(true, at: start)
+        // What is read at once may have been heard before.
+        _ = ladder.heard(at: start)
+        var awaitsReport = ladder.awaitsReport
+        #expect(awaitsReport)
+        _ = ladder.heard(at: start + .seconds(1))
+        awaitsReport = ladder.awaitsReport
+        #expect(!awaitsReport)
+        var now = start + .seconds(91)
+        _ = ladder.silent(for: .seconds(90), at: now)
+        _ = wait(&ladder, &now)
+        _ = ladder.stepFinished(nil, at: now)
+        #expect(wait(&ladder, &now) == began(.power))
+        _ = ladder.stepFinished(nil, at: now)
+        #expect(wait(&ladder, &now) == [.notify(.exhausted(because: silence, next: .seconds(60)))])
+    }
+
+    /// Links would end half a minute after the machine has woken up, in which it cannot have heard much.
+    @Test(.row("O19")) func timeThatWasSleptJudgesNoStep() {
+        var ladder = silent(.power)
+        var now = start + .seconds(8 * 3600)
+        #expect(ladder.timePassed(now, isListening: true) == [])
+        let woken = now
+        #expect(wait(&ladder, &now) == began(.eventMasks))
+        #expect(now == woken + .seconds(15))
+        _ = ladder.stepFinished(nil, at: now)
+        now = now + .seconds(3600)
+        #expect(ladder.timePassed(now, isListening: true) == [])
+        let wokenAgain = now
+        #expect(wait(&ladder, &now) == began(.power))
+        #expect(now == wokenAgain + .seconds(15))
+        // Nor does the next run begin at once.
+        _ = ladder.stepFinished(nil, at: now)
+        #expect(wait(&ladder, &now) == [.notify(.exhausted(because: silence, next: .seconds(60)))])
+        now = (ladder.nextDeadline ?? now) + .seconds(3600)
+        #expect(ladder.timePassed(now, isListening: true) == [])
+        let wokenLast = now
+        #expect(wait(&ladder, &now) == began(.power))
+        #expect(now == wokenLast + .seconds(10))
+    }
+
+    /// The next program would wait for the pause of a run that never was.
+    @Test(arguments: [RecoveryFailure.linksOfOthers(1), .linksInUse(1), .underWay, .refused("12 steps")])
+    func aRefusedStepThatNobodyWaitsForIsNoRun(failure: RecoveryFailure) {
+        var ladder = silent(.power)
+        var now = start
+        _ = wait(&ladder, &now)
+        _ = ladder.stepFinished(nil, at: now)
+        #expect(wait(&ladder, &now) == began(.power))
+        ladder.scanEnded()
+        #expect(ladder.stepFinished(failure, at: now) == [.notify(.failed(.power, failure))])
+        let runs = ladder.runs
+        #expect(runs.isEmpty)
+        expectPeace(ladder)
+    }
+
     /// A silent controller that is scanned with again, and refuses that, cannot be judged by what it reports.
     @Test(.row("H14", "W29")) func stepsForSilenceGiveWayWhereTheScanIsRefused() {
         var ladder = silent(.power)

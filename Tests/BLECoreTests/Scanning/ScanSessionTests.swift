@@ -295,6 +295,114 @@ import Testing
         #expect(counts == [2, 1, 2])
     }
 
+    /// A controller that does not scan while it advertises is not stuck: no step is taken for that.
+    @Test(.row("H14", "W66"), arguments: [ScanSession.Advertising.thisProgram, .others])
+    func refusalsWhileItAdvertisesAreReportedApart(advertising: ScanSession.Advertising) {
+        var session = ScanSession(Self.legacy)
+        var now = start
+        #expect(session.advertisingChanged(advertising, at: now) == [])
+        _ = session.start(plan, at: now)
+        var refusals: [ScanSession.Action] = []
+        for _ in 1...11 {
+            refusals += refuseEnable(&session, at: now).dropFirst()
+            now = session.nextDeadline ?? now
+            _ = session.timePassed(now)
+        }
+        // The first refusal, and the pauses of 0.5, 1, 2, 4, 8, 16, 30, 30, 30 and 30 s after it.
+        let expected: [ScanSession.Action] = [
+            .notify(.refusedWhileAdvertising(for: .milliseconds(121_500), isNews: true)),
+            .notify(.refusedWhileAdvertising(for: .milliseconds(151_500), isNews: false)),
+        ]
+        #expect(refusals == expected)
+        // What it refuses after that is counted from then on, and soon tried again after advertisements of this program.
+        #expect(session.advertisingChanged(.nobody, at: now) == [])
+        let pause: Duration = advertising == .thisProgram ? .milliseconds(500) : .seconds(30)
+        #expect(refuseEnable(&session, at: now) == [.notify(.scanBusy(retry: pause))])
+        let ended = now
+        var later: [ScanSession.Action] = []
+        while later.isEmpty, now - ended < .seconds(600) {
+            now = session.nextDeadline ?? now
+            _ = session.timePassed(now)
+            later += refuseEnable(&session, at: now).dropFirst()
+        }
+        #expect(later == [.notify(.refused(for: now - ended, isNews: true))])
+        #expect(now - ended >= .seconds(120))
+    }
+
+    @Test(.row("W66")) func aScanIsTriedAtOnceWhenThisProgramAdvertisesNoMore() {
+        var session = ScanSession(Self.legacy)
+        _ = session.advertisingChanged(.thisProgram, at: start)
+        _ = session.start(plan, at: start)
+        let isHindered = session.isHinderedByAdvertising
+        #expect(isHindered)
+        #expect(refuseEnable(&session, at: start) == [.notify(.scanBusy(retry: .milliseconds(500)))])
+        #expect(session.advertisingChanged(.thisProgram, at: start) == [])
+        #expect(session.advertisingChanged(.nobody, at: start) == [off])
+        _ = session.commandFinished(nil, at: start)
+        _ = session.commandFinished(nil, at: start)
+        #expect(session.commandFinished(nil, at: start) == [.notify(.started)])
+        // A scan that runs is left alone.
+        #expect(session.advertisingChanged(.thisProgram, at: start) == [])
+        #expect(session.advertisingChanged(.nobody, at: start) == [])
+
+        // The kernel takes its own off air for moments.
+        var beside = ScanSession(Self.legacy)
+        _ = beside.advertisingChanged(.others, at: start)
+        _ = beside.start(plan, at: start)
+        _ = refuseEnable(&beside, at: start)
+        #expect(beside.advertisingChanged(.nobody, at: start) == [])
+    }
+
+    /// One that has begun a scan while it advertised can do both, and is stuck when it refuses one.
+    @Test(.row("H14", "W66"), arguments: [true, false])
+    func refusalsAreTheControllersOwnWhereItHasScannedWhileItAdvertised(isCertain: Bool) {
+        var session = ScanSession(Self.legacy)
+        var now = start
+        _ = session.advertisingChanged(.thisProgram, isCertain: isCertain, at: now)
+        run(&session, session.start(plan, at: now), at: now)
+        #expect(session.rearm() == [off])
+        var refusals: [ScanSession.Action] = []
+        for _ in 1...10 {
+            refusals += refuseEnable(&session, at: now).dropFirst()
+            now = session.nextDeadline ?? now
+            _ = session.timePassed(now)
+        }
+        let time: Duration = .milliseconds(121_500)
+        // What may have been off air for that moment shows nothing.
+        #expect(
+            refusals == [
+                .notify(
+                    isCertain
+                        ? .refused(for: time, isNews: true) : .refusedWhileAdvertising(for: time, isNews: true))
+            ])
+    }
+
+    /// It is known, also after a scan that was accepted while nothing was on air.
+    @Test(.row("W66")) func thatItDoesNotScanWhileItAdvertisesIsNewsOnce() {
+        var session = ScanSession(Self.legacy)
+        var now = start
+        _ = session.start(plan, at: now)
+        var news: [Bool] = []
+        for acceptsWhileAdvertising in [false, true, false] {
+            _ = session.advertisingChanged(.thisProgram, at: now)
+            for _ in 1...10 {
+                for action in refuseEnable(&session, at: now) {
+                    if case .notify(.refusedWhileAdvertising(_, let isNews)) = action { news.append(isNews) }
+                }
+                now = session.nextDeadline ?? now
+                _ = session.timePassed(now)
+            }
+            if !acceptsWhileAdvertising { _ = session.advertisingChanged(.nobody, at: now) }
+            // Off is out.
+            for _ in 1...3 { _ = session.commandFinished(nil, at: now) }
+            let isScanning = session.isScanning
+            #expect(isScanning)
+            _ = session.advertisingChanged(.nobody, at: now)
+            _ = session.rearm()
+        }
+        #expect(news == [true, false, true])
+    }
+
     /// They may have had a reason each, while the scan made way for a connect in between.
     @Test(.row("H14")) func fewRefusalsInALongTimeAreNotReported() {
         var session = ScanSession(Self.legacy)
@@ -448,6 +556,24 @@ import Testing
         let later = now + .seconds(1200)
         session.reportSeen(hasData: true, at: later)
         #expect(session.nextDeadlineNow == later + .seconds(90))
+    }
+
+    /// A machine that wakes has heard nothing for hours, which says nothing of the controller.
+    @Test(.row("O19"), arguments: [true, false]) func timeThatWasSleptIsNoSilence(rearms: Bool) {
+        var session = ScanSession(Self.legacy, rearmsWhenSilent: rearms)
+        run(&session, session.start(plan, at: start), at: start)
+        let now = start + .seconds(8 * 3600)
+        let actions = session.timePassed(now)
+        #expect(actions == (rearms ? [off] : []))
+        run(&session, actions, at: now)
+        #expect(session.nextDeadlineNow == now + .seconds(90))
+    }
+
+    /// Nor is it silence that another program has disturbed the scan meanwhile.
+    @Test(.row("O19")) func timeThatWasSleptWhileTheScanWasDisturbedIsNoSilence() {
+        var session = running()
+        _ = session.foreignCompletion(.leSetScanEnable, .success, at: start)
+        #expect(session.timePassed(start + .seconds(8 * 3600)) == [off])
     }
 
     @Test func silenceIsOnlyReportedWhereNothingIsToBeDone() {

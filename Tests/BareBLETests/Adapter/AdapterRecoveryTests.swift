@@ -199,6 +199,60 @@ import Testing
         #expect(lines.count == 1 && lines.first?.contains("while a link is up") == true)
     }
 
+    /// Some controllers do not scan while they advertise: switching them off would end the advertisement and the links.
+    @Test(.row("H14", "W66")) func noStepIsTakenForAScanThatTheOwnAdvertisementPrevents() async throws {
+        let log = KeptLog(detail: "remedy")
+        try await run(try personality("brokenStates"), .power, log: log) { time, radio, central in
+            var events = central.recoveryEvents.makeAsyncIterator()
+            var heard = central.scan(.any, .passive.duplicates(.all)).makeAsyncIterator()
+            _ = try await heard.next()
+            let local = LocalPeripheral(on: central)
+            let advertisement = try await local.advertise([.localName("Busy")])
+            // Another program ends the scan, so that it is begun again.
+            await radio.foreign(HCICommandPacket(LESetScanEnable(isEnabled: false)))
+            guard
+                case .exhausted(because: .scanRefusedWhileAdvertising(let refused), next: nil)? =
+                    try await events.next()
+            else {
+                Issue.record("it was not reported")
+                return
+            }
+            #expect(refused >= .seconds(120) && refused < .seconds(150))
+            try await time.clock.sleep(for: .seconds(600))
+            let statistics = await central.statistics
+            #expect(statistics.recoverySteps == 0 && statistics.losses == 0)
+            #expect(statistics.scansRefusedWhileAdvertising > 20)
+            #expect(statistics.scansRefusedWhileAdvertising == statistics.failedStarts)
+            #expect(await advertisement.state == .on)
+            let end = time.now
+            await advertisement.stop()
+            guard case .recovered(nil, _)? = try await events.next() else {
+                Issue.record("it has not begun to scan")
+                return
+            }
+            #expect(time.now - end < .seconds(1))
+            while let event = try await heard.next() {
+                if case .updated(let result) = event, result.lastSeen > end { break }
+            }
+            await local.stop()
+        }
+        let lines = log.all.filter { $0.hasPrefix("this controller cannot scan while it advertises") }
+        #expect(lines.count == 1 && lines.first?.contains("stop advertising") == true)
+    }
+
+    /// A scan that begins beside the advertisement fails with what helps.
+    @Test(.row("H14", "W66")) func theErrorOfAScanThatTheOwnAdvertisementPreventsNamesIt() async throws {
+        try await run(try personality("brokenStates"), .power) { _, _, central in
+            let local = LocalPeripheral(on: central)
+            let advertisement = try await local.advertise([.localName("Busy")])
+            let error = await #expect(throws: BLEError.self) { _ = try await central.collect(for: .seconds(1)) }
+            #expect(error?.code == .busy && error?.reason.contains("because it advertises") == true)
+            await advertisement.stop()
+            #expect(try await central.collect(for: .seconds(3)).count == 1)
+            await local.stop()
+        }
+    }
+
     /// Links of other programs are in the way, also where everything else is permitted.
     @Test func linksOfOtherProgramsStay() async throws {
         for permitsLinks in [false, true] {

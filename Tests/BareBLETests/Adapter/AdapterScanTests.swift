@@ -116,6 +116,27 @@ import Testing
         #expect(await bench.sent.last == .leSetScanEnable)
     }
 
+    /// What another program advertises may be why the controller begins no scan.
+    @Test(.row("H14", "W66")) func theErrorOfABusyScannerNamesAnAdvertisementOfAnotherProgram() async throws {
+        let bench = try await AdapterBench()
+        for isOn in [true, false] {
+            // It has the adapter opened: what was sent before is not seen.
+            let scan = try await bench.adapter.subscribe(.balanced) { _ in }
+            await bench.adapter.unsubscribe(scan)
+            await bench.controller.foreign(LESetAdvertisingEnable(isEnabled: isOn))
+            await bench.controller.set {
+                $0.statuses[.leSetScanParameters] = [.commandDisallowed, .commandDisallowed]
+            }
+            let refusal = await #expect(throws: BLEError.self) {
+                try await bench.adapter.subscribe(.balanced) { _ in }
+            }
+            #expect(refusal?.code == .busy)
+            #expect(refusal?.reason.contains("because it advertises") == isOn)
+        }
+        let statistics = await Central(adapter: bench.adapter).statistics
+        #expect(statistics.failedStarts == 2 && statistics.scansRefusedWhileAdvertising == 1)
+    }
+
     @Test(.row("H12")) func aScanThatAStrangerStopsIsStartedAgain() async throws {
         let bench = try await AdapterBench()
         let deliveries = Deliveries()

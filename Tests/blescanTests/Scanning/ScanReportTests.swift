@@ -219,6 +219,11 @@ import Testing
                     + "permit more by --recover, or unplug the adapter and plug it in again"
             ),
             (
+                .exhausted(because: .scanRefusedWhileAdvertising(.seconds(121)), next: nil),
+                "hci0 cannot scan while it advertises: the controller has refused that for 121 s; "
+                    + "end the advertisements, or use another adapter"
+            ),
+            (
                 .began(.power, because: .commandTimeouts(3)),
                 "hci0: recovery step power begins, because 3 commands had no response"
             ),

@@ -1,0 +1,64 @@
+// What other programs and the kernel advertise on an adapter, as far as it is seen.
+//
+// Duties: read their commands that put advertisements on air and take them off, and the responses, of which there is no
+// other sign.
+//
+// Invariants:
+// - What began before the adapter was opened is not known.
+// - The kernel's own commands count, so that its advertising instances do.
+// - A command has an effect with its response, and its own program alone receives the parameters back. Of two commands
+//   that are sent before the first response, the second one is lost here.
+
+/// Follows the advertisements of other programs on one adapter.
+package struct OtherAdvertising: Sendable {
+    /// The handles of the sets on air.
+    private var handles: Set<UInt8> = []
+    /// Whether the advertiser of a controller that has no sets is on air.
+    private var isLegacyOnAir = false
+    /// The command that has no response yet.
+    private var announced: HCICommandPacket?
+
+    package init() {}
+
+    /// A Boolean value that indicates whether another program advertises.
+    package var isOnAir: Bool { isLegacyOnAir || !handles.isEmpty }
+
+    /// Another program, or the kernel, sends a command.
+    package mutating func received(_ foreign: HCICommandPacket) {
+        guard foreign.opcode == .leSetAdvertisingEnable || foreign.opcode == .leSetExtendedAdvertisingEnable else {
+            return
+        }
+        announced = foreign
+    }
+
+    /// Another program's command, or the kernel's, has its response.
+    package mutating func completed(_ opcode: HCIOpcode, _ status: HCIStatus?) {
+        guard let command = announced, command.opcode == opcode else { return }
+        announced = nil
+        guard status == .success else { return }
+        var reader = ByteReader(command.parameters.span)
+        guard let flag = reader.u8() else { return }
+        guard opcode == .leSetExtendedAdvertisingEnable else {
+            isLegacyOnAir = flag == 1
+            return
+        }
+        guard let count = reader.u8() else { return }
+        if flag == 0, count == 0 { handles = [] }
+        for _ in 0..<count {
+            // The handle, then its duration and number of events.
+            guard let handle = reader.u8(), reader.skip(3) else { return }
+            if flag == 1 { handles.insert(handle) } else { handles.remove(handle) }
+        }
+    }
+
+    /// This program has used the one advertiser.
+    package mutating func taken(by opcode: HCIOpcode) {
+        if opcode == .leSetAdvertisingEnable { isLegacyOnAir = false }
+    }
+
+    /// LE Advertising Set Terminated was read.
+    package mutating func ended(_ handle: UInt8) { handles.remove(handle) }
+
+    /// A central has connected, by the one advertiser where there are no sets.
+    package mutating func centralConnected() { isLegacyOnAir = false }
+}

@@ -1,0 +1,67 @@
+import BLECore
+import TestSupport
+import Testing
+
+@Suite(.row("W66")) struct OtherAdvertisingTests {
+    private static let enable = HCIOpcode.leSetExtendedAdvertisingEnable
+
+    /// A command of another program, by its parameters, and the response to it.
+    private func complete(
+        _ opcode: HCIOpcode, _ parameters: [UInt8], _ status: HCIStatus = .success, _ others: inout OtherAdvertising
+    ) {
+        others.received(HCICommandPacket(opcode: opcode, parameters: parameters))
+        others.completed(opcode, status)
+    }
+
+    @Test func theAdvertiserIsOnAirFromTheResponseOn() {
+        var others = OtherAdvertising()
+        others.received(HCICommandPacket(LESetAdvertisingEnable(isEnabled: true)))
+        #expect(!others.isOnAir)
+        others.completed(.leSetAdvertisingEnable, .success)
+        #expect(others.isOnAir)
+        // Of another command, and of one whose parameters were not seen, nothing follows.
+        others.completed(.leSetAdvertisingEnable, .success)
+        others.completed(Self.enable, .success)
+        complete(.leSetAdvertisingEnable, [0], .commandDisallowed, &others)
+        #expect(others.isOnAir)
+        complete(.leSetAdvertisingEnable, [0], .success, &others)
+        #expect(!others.isOnAir)
+    }
+
+    /// Nothing reports that the one advertiser has ended but the link, or the command that this program sends.
+    @Test(arguments: [true, false]) func theOneAdvertiserEndsByALinkOrByThisProgram(isLink: Bool) {
+        var others = OtherAdvertising()
+        complete(.leSetAdvertisingEnable, [1], .success, &others)
+        if isLink { others.centralConnected() } else { others.taken(by: .leSetAdvertisingEnable) }
+        #expect(!others.isOnAir)
+    }
+
+    @Test func eachSetEndsByItself() {
+        var others = OtherAdvertising()
+        // Two sets, with a duration each.
+        complete(Self.enable, [1, 2, 0x01, 0, 0, 0, 0x02, 0x10, 0x27, 5], .success, &others)
+        complete(Self.enable, [0, 1, 0x01, 0, 0, 0], .success, &others)
+        #expect(others.isOnAir)
+        others.centralConnected()
+        others.taken(by: .leSetAdvertisingEnable)
+        #expect(others.isOnAir)
+        others.ended(0x02)
+        #expect(!others.isOnAir)
+        // No set means all of them.
+        complete(Self.enable, [1, 1, 0x03, 0, 0, 0], .success, &others)
+        complete(Self.enable, [0, 0], .success, &others)
+        #expect(!others.isOnAir)
+    }
+
+    @Test func parametersThatAreCutOffAreReadAsFarAsTheyGo() {
+        var others = OtherAdvertising()
+        let parameters: [UInt8] = [1, 2, 0x01, 0, 0, 0, 0x02]
+        for count in 0..<6 { complete(Self.enable, Array(parameters.prefix(count)), .success, &others) }
+        complete(.leSetAdvertisingEnable, [], .success, &others)
+        #expect(!others.isOnAir)
+        complete(Self.enable, parameters, .success, &others)
+        #expect(others.isOnAir)
+        others.ended(0x01)
+        #expect(!others.isOnAir)
+    }
+}
