@@ -8,7 +8,8 @@
 // - On a link that is encrypted, the kernel needs a key that excludes a man in the middle, and fails the pairing
 //   without a question where its capability permits none: a sign.
 // - On a link that is not encrypted, it reports a Security Request of the peer that it has refused in the same way. The
-//   channel may open all the same, and has some time for that.
+//   channel may open all the same, and has some time for that. If the link ends meanwhile, that is the reason: the
+//   kernel disconnects where the peer fails the pairing.
 //
 // Invariants
 // - A sign concerns the requests that are out, and none that follows.
@@ -64,6 +65,9 @@ package struct RequestedChannels: Sendable {
         }
         return isForChannel
     }
+
+    /// Returns whether the end of the link, or of the channel, means that the peer has refused it for lack of security.
+    package func isRefusedByItsEnd(_ number: UInt64) -> Bool { requests[number]?.refusal != nil }
 
     /// Returns whether the peer has refused a channel for lack of security.
     package func isRefused(_ number: UInt64, at now: BootInstant) -> Bool {

@@ -59,7 +59,7 @@ extension Adapter {
             let progress = socket.finishConnect()
             switch (progress, wake) {
             case (.failed(let errno), _):
-                throw openingFailure(errno, request, on: link)
+                throw openingFailure(errno, request, number, on: link)
             case (_, .cancelled):
                 throw BLEError(
                     .cancelled, subject: "\(peer)", during: BLEError.opening(request.psm),
@@ -85,7 +85,7 @@ extension Adapter {
         let found = try? system.security(socket.descriptor)
         commandsReadable()
         reportsReadable()
-        if socket.hasEndedUnused() { throw openingFailure(ECONNRESET, request, on: link) }
+        if socket.hasEndedUnused() { throw openingFailure(ECONNRESET, request, nil, on: link) }
         // The kernel reports no security of a channel that has ended; it was requested at the level all the same.
         let hasEnded = socket.isHungUp
         let isMet = request.isMet(by: found) || request.security != nil && hasEnded
@@ -99,9 +99,20 @@ extension Adapter {
     }
 
     /// Returns why a channel that was being opened has failed: if it has ended, and its link is up, the peer has closed
-    /// it.
-    private func openingFailure(_ errno: Int32, _ request: ChannelRequest, on link: LinkIdentity) -> BLEError {
+    /// it. If the link has ended after the kernel's own pairing, the peer has refused the channel.
+    ///
+    /// - Parameter number: The number of the request; `nil` once the peer has accepted the channel.
+    private func openingFailure(
+        _ errno: Int32, _ request: ChannelRequest, _ number: UInt64?, on link: LinkIdentity
+    ) -> BLEError {
         let ends: [Int32] = [ECONNRESET, ECONNABORTED, ENOTCONN, EPIPE]
+        // The socket may have reported the end before that pairing's was read.
+        managementReadable()
+        if let number, ends.contains(errno), security.isChannelRefusedByItsEnd(number) {
+            return BLEError(
+                openingChannel: EACCES, psm: request.psm, peer: link.peer, adapter: name,
+                isEncrypted: request.isEncrypted)
+        }
         guard ends.contains(errno), links.isCurrent(link), kernelName(of: link) != nil else {
             return BLEError(
                 openingChannel: errno, psm: request.psm, peer: link.peer, adapter: name,

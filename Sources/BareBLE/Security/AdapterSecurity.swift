@@ -90,6 +90,9 @@ final class AdapterSecurity: @unchecked Sendable {
         requestedChannels.pairingFailed(with: peer, at: now)
     }
 
+    /// Whether the end of a channel that is being opened means that the peer has refused it for lack of security.
+    func isChannelRefusedByItsEnd(_ number: UInt64) -> Bool { requestedChannels.isRefusedByItsEnd(number) }
+
     /// Whether the peer has refused a channel for lack of security.
     func isChannelRefused(_ number: UInt64, at now: BootInstant) -> Bool {
         requestedChannels.isRefused(number, at: now)

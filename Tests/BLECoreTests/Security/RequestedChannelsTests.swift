@@ -16,6 +16,7 @@ import Testing
         let first = channels.begin(with: Self.peer, isEncrypted: isEncrypted)
         let elsewhere = channels.begin(with: Self.other, isEncrypted: isEncrypted)
         #expect(!channels.isRefused(first, at: Self.start))
+        #expect(!channels.isRefusedByItsEnd(first))
         channels.pairingRefused(with: Self.peer, at: Self.start)
         let later = channels.begin(with: Self.peer, isEncrypted: isEncrypted)
         #expect(channels.isRefused(first, at: Self.start))
@@ -41,6 +42,7 @@ import Testing
         let number = channels.begin(with: Self.peer, isEncrypted: false)
         #expect(!channels.pairingFailed(with: Self.peer, at: Self.start))
         #expect(!channels.isRefused(number, at: Self.start + .milliseconds(1_999)))
+        #expect(channels.isRefusedByItsEnd(number), "a link that ends after that was not secure enough")
         // A peer that goes on asking does not extend that.
         #expect(!channels.pairingFailed(with: Self.peer, at: Self.start + .seconds(1)))
         #expect(channels.isRefused(number, at: Self.start + .seconds(2)))

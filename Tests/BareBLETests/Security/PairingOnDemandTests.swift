@@ -103,6 +103,27 @@ import Testing
         }
     }
 
+    /// The kernel disconnects where the peer fails its pairing.
+    @Test func aPeerThatFailsTheKernelsPairingForAChannelHasRefusedIt() async throws {
+        try await VirtualTime.run { time in
+            var security = VirtualSecurity(capability: .displayOnly, passkey: 123_456)
+            security.requiresAuthentication = true
+            let bench = try await SecurityBench(time, security)
+            await bench.device.setReaction(toChannels: 0x80, .acceptEncrypted)
+            let peripheral = try await bench.central.connect(bench.id)
+            do throws(BLEError) {
+                _ = try await peripheral.openChannel(psm: 0x80)
+                Issue.record("it is protected")
+            } catch {
+                #expect(error.code == .insufficientSecurity)
+                #expect(error.requiredSecurity == .authentication)
+                #expect(error.hint?.contains("blescan pair") == true)
+            }
+            #expect(await bench.device.pairingCount == 0)
+            await peripheral.disconnect()
+        }
+    }
+
     private func expectBetterKey(_ peripheral: Peripheral) async {
         do throws(BLEError) {
             _ = try await peripheral.openChannel(psm: 0x80)
