@@ -17,6 +17,10 @@ public enum VirtualChannelReaction: Hashable, Sendable {
     /// It accepts each channel on an encrypted link, and refuses it on any other for lack of security. The kernel then
     /// pairs by itself where it can, and does not report the refusal.
     case acceptEncrypted
+    /// It accepts each channel on a link whose key excludes a man in the middle, and refuses it on any other for lack
+    /// of security. The kernel then pairs by itself where it can, for one level more than the link has, and does not
+    /// report the refusal.
+    case acceptAuthenticated
     /// It accepts each channel and closes it at once, as a device does that has no use for it.
     case close
     /// It does not respond.
@@ -155,8 +159,14 @@ final class VirtualChannels {
     /// Sets what becomes of channels to a PSM; `nil` to refuse them.
     func react(to psm: UInt16, _ reaction: VirtualChannelReaction?) { reactions[psm] = reaction }
 
-    /// Whether channels to a PSM need an encrypted link.
-    func needsEncryption(_ psm: UInt16) -> Bool { reactions[psm] == .acceptEncrypted }
+    /// The level of the link that channels to a PSM need.
+    func neededLevel(_ psm: UInt16) -> SocketSecurity.Level {
+        switch reactions[psm] {
+        case .acceptEncrypted?: .medium
+        case .acceptAuthenticated?: .high
+        case .accept?, .close?, .ignore?, nil: .low
+        }
+    }
 
     /// A program requests a channel; returns its end, and whether it waits for the device; `nil` if it is refused.
     ///
@@ -172,7 +182,7 @@ final class VirtualChannels {
             let (channel, other) = try VirtualChannel.open(psm: psm, on: loop)
             channel.assumeIsolated { $0.close() }
             return (descriptor: other, isConnecting: false)
-        case .accept?, .acceptEncrypted?:
+        case .accept?, .acceptEncrypted?, .acceptAuthenticated?:
             let (channel, other) = try VirtualChannel.open(psm: psm, on: loop)
             add(channel)
             accepted.append(channel)

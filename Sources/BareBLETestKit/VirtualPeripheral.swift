@@ -240,8 +240,8 @@ public actor VirtualPeripheral {
         await channels.next(until: loop.now() + timeout)
     }
 
-    /// Returns a Boolean value that indicates whether channels to a PSM need an encrypted link.
-    func channelNeedsEncryption(_ psm: UInt16) -> Bool { channels.needsEncryption(psm) }
+    /// Returns the level of the link that channels to a PSM need.
+    func neededLevel(ofChannels psm: UInt16) -> SocketSecurity.Level { channels.neededLevel(psm) }
 
     /// A central opens a channel. Returns its end, and whether it waits for the device; `nil` if the device refuses it.
     ///

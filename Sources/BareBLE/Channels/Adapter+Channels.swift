@@ -51,7 +51,7 @@ extension Adapter {
         } catch {
             throw BLEError(openingChannel: error.errno, psm: request.psm, peer: peer, adapter: name)
         }
-        let number = security.channelRequested(from: kernelName)
+        let number = security.channelRequested(from: kernelName, isEncrypted: request.isEncrypted)
         defer { security.channelRequestEnded(number) }
         while socket.isConnecting {
             let step = min(deadline, loop.now() + Self.channelPause)
@@ -59,18 +59,23 @@ extension Adapter {
             let progress = socket.finishConnect()
             switch (progress, wake) {
             case (.failed(let errno), _):
-                throw openingFailure(errno, psm: request.psm, on: link)
+                throw openingFailure(errno, request, number, on: link)
             case (_, .cancelled):
                 throw BLEError(
                     .cancelled, subject: "\(peer)", during: BLEError.opening(request.psm),
                     because: "the task was cancelled")
-            case (.pending, _) where security.isChannelRefused(number):
-                throw BLEError(openingChannel: EACCES, psm: request.psm, peer: peer, adapter: name)
+            case (.pending, _) where security.isChannelRefused(number, at: loop.now()):
+                throw BLEError(
+                    openingChannel: EACCES, psm: request.psm, peer: peer, adapter: name,
+                    isEncrypted: request.isEncrypted)
             case (.pending, _) where loop.now() >= deadline:
                 throw BLEError(
                     .timedOut, subject: "\(peer)", during: BLEError.opening(request.psm),
                     because: "the peer did not respond in time",
-                    hint: "It may require an encrypted link: pair first. Otherwise allow more time.")
+                    hint: request.isEncrypted || links.encryptionBeginning(of: link) != nil
+                        ? "It may require a better key than that of the link. \(BLEError.betterKeyHint) "
+                            + "Otherwise allow more time."
+                        : "It may require an encrypted link: pair first. Otherwise allow more time.")
             case (.pending, _), (.connected, _):
                 continue
             }
@@ -80,7 +85,7 @@ extension Adapter {
         let found = try? system.security(socket.descriptor)
         commandsReadable()
         reportsReadable()
-        if socket.hasEndedUnused() { throw openingFailure(ECONNRESET, psm: request.psm, on: link) }
+        if socket.hasEndedUnused() { throw openingFailure(ECONNRESET, request, nil, on: link) }
         // The kernel reports no security of a channel that has ended; it was requested at the level all the same.
         let hasEnded = socket.isHungUp
         let isMet = request.isMet(by: found) || request.security != nil && hasEnded
@@ -94,13 +99,26 @@ extension Adapter {
     }
 
     /// Returns why a channel that was being opened has failed: if it has ended, and its link is up, the peer has closed
-    /// it.
-    private func openingFailure(_ errno: Int32, psm: UInt16, on link: LinkIdentity) -> BLEError {
+    /// it. If the link has ended after the kernel's own pairing, the peer has refused the channel.
+    ///
+    /// - Parameter number: The number of the request; `nil` once the peer has accepted the channel.
+    private func openingFailure(
+        _ errno: Int32, _ request: ChannelRequest, _ number: UInt64?, on link: LinkIdentity
+    ) -> BLEError {
         let ends: [Int32] = [ECONNRESET, ECONNABORTED, ENOTCONN, EPIPE]
-        guard ends.contains(errno), links.isCurrent(link), kernelName(of: link) != nil else {
-            return BLEError(openingChannel: errno, psm: psm, peer: link.peer, adapter: name)
+        // The socket may have reported the end before that pairing's was read.
+        managementReadable()
+        if let number, ends.contains(errno), security.isChannelRefusedByItsEnd(number) {
+            return BLEError(
+                openingChannel: EACCES, psm: request.psm, peer: link.peer, adapter: name,
+                isEncrypted: request.isEncrypted)
         }
-        return BLEError(channelClosedByPeer: errno, psm: psm, peer: link.peer)
+        guard ends.contains(errno), links.isCurrent(link), kernelName(of: link) != nil else {
+            return BLEError(
+                openingChannel: errno, psm: request.psm, peer: link.peer, adapter: name,
+                isEncrypted: request.isEncrypted)
+        }
+        return BLEError(channelClosedByPeer: errno, psm: request.psm, peer: link.peer)
     }
 }
 

@@ -42,11 +42,19 @@ extension L2CAPChannel {
 
 extension BLEError {
     /// Describes why the kernel could not open a channel beside a link that is up.
-    init(openingChannel errno: Int32, psm: UInt16, peer: PeerID, adapter: String) {
+    ///
+    /// - Parameter isEncrypted: Whether the link is known to be encrypted.
+    init(openingChannel errno: Int32, psm: UInt16, peer: PeerID, adapter: String, isEncrypted: Bool = false) {
         let (code, reason, hint): (Code, String, String?) =
             switch errno {
             case ECONNREFUSED:
                 (.refusedByPeer, "the peer refused it", Self.channelRefusalHint)
+            case EACCES where isEncrypted:
+                (
+                    .insufficientSecurity,
+                    "the peer requires a better key than that of this link, such as one that excludes a man in the "
+                        + "middle", Self.betterKeyHint
+                )
             case EACCES, EBADE:
                 (
                     .insufficientSecurity, "the peer requires a more secure link than this one",
@@ -67,7 +75,14 @@ extension BLEError {
             }
         self.init(
             code, subject: "\(peer)", during: BLEError.opening(psm), because: reason, hint: hint, errorNumber: errno)
+        // The refusal of a channel may name encryption in its place, but the kernel does not report which.
+        if code == .insufficientSecurity { self = requiring(.authentication) }
     }
+
+    /// What makes a better key.
+    static let betterKeyHint =
+        "Pair with an agent that compares a number or enters a passkey: `Peripheral.pair` with `replacing: .always`, "
+        + "or `blescan forget`, then `blescan pair --require authenticated`."
 
     /// Describes the refusal of a channel by a peer that has accepted it, and closed it before it was used.
     init(channelClosedByPeer errno: Int32, psm: UInt16, peer: PeerID) {

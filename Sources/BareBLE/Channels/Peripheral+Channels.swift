@@ -14,12 +14,13 @@ extension Peripheral {
     ///
     /// Where the peer refuses the channel for lack of security, it is paired as for a refused read, if
     /// `SecurityConfiguration.onDemand` is set, and the channel is then requested once more. `L2CAPChannel.Options.timeout`
-    /// is that of each request, and not of the pairing in between. Without a bond and without a setting for bonds the
-    /// kernel does not report such a refusal, and the call ends with `.timedOut`.
+    /// is that of each request, and not of the pairing in between. A link that is encrypted is not paired again: if the
+    /// peer requires a better key, the call fails, and the error says how to make one. Without a bond and without a
+    /// setting for bonds the kernel does not report such refusals, and the call ends with `.timedOut`.
     ///
     /// - Throws: `BLEError` with `.notSupported` for a link without a radio, `.refusedByPeer` if the peer does not
-    ///   offer the PSM, has no resources, or closes the channel as soon as it is open, `.insufficientSecurity`,
-    ///   `.invalidArgument`, `.timedOut`, `.disconnected`, `.cancelled`.
+    ///   offer the PSM, has no resources, or closes the channel as soon as it is open, `.insufficientSecurity`, with
+    ///   `BLEError.requiredSecurity`, `.invalidArgument`, `.timedOut`, `.disconnected`, `.cancelled`.
     ///
     /// Spec: LE credit based connection, Core Vol 3 Part A, 4.22.
     public func openChannel(

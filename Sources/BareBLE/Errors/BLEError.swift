@@ -134,6 +134,8 @@ public struct BLEError: Error, Sendable {
     public let partialValue: [UInt8]?
     /// A Boolean value that indicates whether the link was not encrypted, or paired, in time.
     package private(set) var isEncryptionTimeout = false
+    /// The security that the peer requires for a channel.
+    private var channelSecurity: SecurityLevel?
 
     /// Creates an error. The library does; tests of an application may too.
     public init(
@@ -174,6 +176,7 @@ public struct BLEError: Error, Sendable {
             attributeHandle: attributeHandle, hciStatus: hciStatus, errorNumber: errorNumber,
             partialValue: partialValue, origin: origin)
         error.isEncryptionTimeout = isEncryptionTimeout
+        error.channelSecurity = channelSecurity
         return error
     }
 
@@ -184,8 +187,17 @@ public struct BLEError: Error, Sendable {
         return error
     }
 
+    /// Returns the same failure, as one of a channel for which the peer requires this security.
+    func requiring(_ level: SecurityLevel) -> BLEError {
+        var error = self
+        error.channelSecurity = level
+        return error
+    }
+
     /// The security that the link needs for the peer to accept the request, for `.insufficientSecurity`.
-    public var requiredSecurity: SecurityLevel? { attError?.requiredSecurity }
+    ///
+    /// For a channel it is `.authentication`: the kernel does not report what exactly the peer requires.
+    public var requiredSecurity: SecurityLevel? { attError?.requiredSecurity ?? channelSecurity }
 
     /// The underlying codes in the form that users quote in reports: `[ATT 0x05]`, `[HCI 0x3e]`, `[errno 110]`.
     public var underlyingCodes: String? {

@@ -169,13 +169,15 @@ extension Adapter {
                 // A connect whose key the kernel does not have made it pair.
                 let identity = identity(of: peer) ?? peer
                 for waiter in links.encryptionWaiters { wake(waiter, .keyMissing(identity)) }
-                security.pairingRefused(with: peer)
+                security.pairingRefused(with: peer, at: loop.now())
                 security.report(.pairingRefused(peer))
                 _ = securityRefused(withCentral: peer)
                 logRefusal(ofCentral: peer)
             case .requested(let peer):
                 // It may be the response to a request of this side.
                 if securityRefused(withCentral: peer) { continue }
+                // The kernel may have begun to pair by itself, for a channel.
+                if security.pairingFailed(with: peer, at: loop.now()) { continue }
                 security.countSecurityRequest()
                 security.report(.securityRequested(peer))
                 logRefusal(ofCentral: peer)

@@ -37,9 +37,7 @@ final class AdapterSecurity: @unchecked Sendable {
     private(set) var setUpFailure: BLEError?
     /// Whether an adapter that came back is being put under management for the centrals that are served.
     private(set) var isManagingForCentrals = false
-    /// The channels that are requested, by number.
-    private var channelRequests: [UInt64: RequestedChannel] = [:]
-    private var lastChannelRequest: UInt64 = 0
+    private var requestedChannels = RequestedChannels()
     /// Packets that arrived on links to bonded peers before these were encrypted.
     private var discardedPackets = 0
     /// Security Requests of peers without a bond.
@@ -71,36 +69,34 @@ final class AdapterSecurity: @unchecked Sendable {
 
     // MARK: Channels
 
-    private struct RequestedChannel {
-        /// The kernel's name of the peer.
-        let peer: PeerID
-        /// Whether the kernel has begun to pair since the request.
-        var isRefused = false
-    }
-
     /// A channel is requested from a peer, by the kernel's name; returns the number of the request.
     ///
-    /// A kernel reports no refusal of a channel for lack of security: it begins to pair, as nobody has asked it to. That
-    /// pairing is refused, like all that no task has requested, and is the sign of the refusal.
-    /// `l2cap_le_connect_rsp` in the kernel's net/bluetooth/l2cap_core.c.
-    func channelRequested(from peer: PeerID) -> UInt64 {
-        lastChannelRequest &+= 1
-        channelRequests[lastChannelRequest] = RequestedChannel(peer: peer)
-        return lastChannelRequest
+    /// - Parameter isEncrypted: Whether the link is encrypted.
+    func channelRequested(from peer: PeerID, isEncrypted: Bool) -> UInt64 {
+        requestedChannels.begin(with: peer, isEncrypted: isEncrypted)
     }
 
     /// A request has ended.
-    func channelRequestEnded(_ number: UInt64) { channelRequests[number] = nil }
+    func channelRequestEnded(_ number: UInt64) { requestedChannels.end(number) }
 
     /// A pairing with a peer was refused that no task has requested.
-    func pairingRefused(with peer: PeerID) {
-        for (number, request) in channelRequests where request.peer == peer {
-            channelRequests[number]?.isRefused = true
-        }
+    func pairingRefused(with peer: PeerID, at now: BootInstant) {
+        requestedChannels.pairingRefused(with: peer, at: now)
     }
 
-    /// Whether the kernel has begun to pair with the peer of a request since then. A later request is another one.
-    func isChannelRefused(_ number: UInt64) -> Bool { channelRequests[number]?.isRefused ?? false }
+    /// A pairing with a peer has failed that no task has requested, without a question; returns whether the kernel has
+    /// begun it for a channel.
+    func pairingFailed(with peer: PeerID, at now: BootInstant) -> Bool {
+        requestedChannels.pairingFailed(with: peer, at: now)
+    }
+
+    /// Whether the end of a channel that is being opened means that the peer has refused it for lack of security.
+    func isChannelRefusedByItsEnd(_ number: UInt64) -> Bool { requestedChannels.isRefusedByItsEnd(number) }
+
+    /// Whether the peer has refused a channel for lack of security.
+    func isChannelRefused(_ number: UInt64, at now: BootInstant) -> Bool {
+        requestedChannels.isRefused(number, at: now)
+    }
 
     // MARK: Counts
 

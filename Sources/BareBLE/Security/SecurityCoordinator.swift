@@ -63,8 +63,8 @@ final class SecurityCoordinator {
         case restFailed(ManagementSetup.Failure)
         /// A pairing with a peer that no task pairs was refused.
         case refused(PeerID?)
-        /// A peer without a bond has asked for security, and the kernel has refused; or a central has refused what this
-        /// side has asked for.
+        /// A peer without a bond has asked for security, and the kernel has refused; or the kernel's own pairing for a
+        /// channel has failed; or a central has refused what this side has asked for.
         case requested(PeerID)
         /// Another program manages the adapter too, or has changed its security.
         case changedByOthers(ForeignChange)

@@ -161,6 +161,9 @@ extension LocalPeripheral {
 
     /// Withdraws a service. Its handles are not used again.
     ///
+    /// A read whose handler has not returned gets an error, whatever the handler returns. A write is confirmed if its
+    /// handler succeeds.
+    ///
     /// - Throws: `BLEError` with `.invalidArgument` if it is not published, or another service includes it.
     public func withdraw(_ service: PublishedService) throws(BLEError) {
         do throws(ServerDatabase.Failure) {

@@ -48,10 +48,19 @@ extension VirtualRadio {
             return .failure(SystemCallError(call: "connect", errno: EACCES))
         }
         let isHeard = !link.isForgotten && !peripherals.isOutOfRange(peripheral)
-        let isEncrypted = (management.security(of: name)?.level ?? .low) > .low
-        let needsEncryption = peripheral.assumeIsolated { $0.channelNeedsEncryption(psm) }
-        let isRefused = isHeard && needsEncryption && !isEncrypted
-        if isRefused { perform(management.channelRefused(name)) }
+        let level = management.security(of: name)?.level ?? .low
+        let isRefused =
+            switch peripheral.assumeIsolated({ $0.neededLevel(ofChannels: psm) }) {
+            case .low: false
+            case .medium: isHeard && level == .low
+            // The kernel's level may be the one that was asked for.
+            default: isHeard && peripheral.assumeIsolated { !$0.linkSecurity.isAuthenticated }
+            }
+        if isRefused {
+            // There is nothing that the kernel could raise.
+            if level > .medium { return .failure(SystemCallError(call: "connect", errno: ECONNREFUSED)) }
+            perform(management.channelRefused(name))
+        }
         switch peripheral.assumeIsolated({ $0.channelRequested(psm, isHeard: isHeard && !isRefused) }) {
         case .success(let opening?):
             links.connect(opening.descriptor, to: name)

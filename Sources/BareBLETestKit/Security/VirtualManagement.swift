@@ -868,12 +868,14 @@ extension VirtualManagement {
         change(name) { $0.encryptionStopped() }
     }
 
-    /// The peer has refused a channel for lack of security: the kernel pairs by itself.
+    /// The peer has refused a channel for lack of security: the kernel pairs by itself, for one level more than the
+    /// link has.
     package func channelRefused(_ name: LinkName) -> [Action] {
         guard let host = hosts[name.adapter], host.settings.hasSecurityManager, let link = link(name),
             link.pairing == nil, !link.isEncrypting
         else { return [] }
-        if !encrypt(name, .medium) { begin(name, link.capability, needed: .medium, requester: nil) }
+        let wanted: SocketSecurity.Level = link.has(.medium) ? .high : .medium
+        if !encrypt(name, wanted) { begin(name, link.capability, needed: wanted, requester: nil) }
         return outbox.flush()
     }
 

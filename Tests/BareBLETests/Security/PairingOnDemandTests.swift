@@ -61,6 +61,80 @@ import Testing
         }
     }
 
+    /// The kernel needs more than a pairing without questions for the second request, and fails its own one silently.
+    @Test func aChannelThatNeedsABetterKeyThanPairingOnDemandMadeIsRefusedAtOnce() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, configure: { $0.onDemand = PairingOptions() })
+            await bench.device.setReaction(toChannels: 0x80, .acceptAuthenticated)
+            let peripheral = try await bench.central.connect(bench.id)
+            await expectBetterKey(peripheral)
+            #expect(await bench.device.pairingCount == 1)
+            #expect(await peripheral.security.isEncrypted, "the link stays")
+            await peripheral.disconnect()
+        }
+    }
+
+    @Test(arguments: [false, true]) func aBondThatIsNotEnoughForAChannelIsNotReplaced(isOnDemand: Bool) async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(
+                time, configure: { $0.onDemand = isOnDemand ? PairingOptions() : nil })
+            try await bench.pair()
+            await bench.device.setReaction(toChannels: 0x80, .acceptAuthenticated)
+            let peripheral = try await bench.central.connect(bench.id)
+            await expectBetterKey(peripheral)
+            #expect(await bench.device.pairingCount == 1)
+            #expect(try await peripheral.read(0xFFF1) == [7])
+            await peripheral.disconnect()
+        }
+    }
+
+    @Test func aChannelThatNeedsAPasskeyIsOpenedWithAnAgentThatEntersIt() async throws {
+        try await VirtualTime.run { time in
+            let agent = PairingAgent(enter: { _ in Passkey(123_456) })
+            let bench = try await SecurityBench(
+                time, VirtualSecurity(capability: .displayOnly, passkey: 123_456),
+                configure: { $0.onDemand = PairingOptions(agent: agent) })
+            await bench.device.setReaction(toChannels: 0x80, .acceptAuthenticated)
+            let peripheral = try await bench.central.connect(bench.id)
+            let channel = try await peripheral.openChannel(psm: 0x80)
+            #expect(await channel.isOpen)
+            #expect(await bench.device.pairingCount == 1)
+            await peripheral.disconnect()
+        }
+    }
+
+    /// The kernel disconnects where the peer fails its pairing.
+    @Test func aPeerThatFailsTheKernelsPairingForAChannelHasRefusedIt() async throws {
+        try await VirtualTime.run { time in
+            var security = VirtualSecurity(capability: .displayOnly, passkey: 123_456)
+            security.requiresAuthentication = true
+            let bench = try await SecurityBench(time, security)
+            await bench.device.setReaction(toChannels: 0x80, .acceptEncrypted)
+            let peripheral = try await bench.central.connect(bench.id)
+            do throws(BLEError) {
+                _ = try await peripheral.openChannel(psm: 0x80)
+                Issue.record("it is protected")
+            } catch {
+                #expect(error.code == .insufficientSecurity)
+                #expect(error.requiredSecurity == .authentication)
+                #expect(error.hint?.contains("blescan pair") == true)
+            }
+            #expect(await bench.device.pairingCount == 0)
+            await peripheral.disconnect()
+        }
+    }
+
+    private func expectBetterKey(_ peripheral: Peripheral) async {
+        do throws(BLEError) {
+            _ = try await peripheral.openChannel(psm: 0x80)
+            Issue.record("it is protected")
+        } catch {
+            #expect(error.code == .insufficientSecurity)
+            #expect(error.requiredSecurity == .authentication)
+            #expect(error.hint?.contains("blescan pair --require authenticated") == true)
+        }
+    }
+
     @Test func callsThatNeedItAtTheSameTimeShareOnePairing() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time, configure: { $0.onDemand = PairingOptions() })

@@ -10,6 +10,16 @@
 // - Security is checked when a packet is received, again after the application has returned, and again before a packet
 //   with a value is offered for sending. No order of events sends or accepts a value below the level of its attribute.
 // - A value that waits to be written goes with its attribute. None is sent at a handle that has changed meanwhile.
+// - Each request has one response, also if the services change before it is written (Core Vol 3 Part F, 3.3.1). If the
+//   change affects the attribute of the request, that is an Error Response, even if the application has returned the
+//   value by now: Database Out Of Sync if the client has robust caching and does not know of the change, else Invalid
+//   Handle if the attribute is gone, else Unlikely Error. The client loses nothing: once it has received Service
+//   Changed, it considers the transaction invalid (Core Vol 3 Part G, 2.5.2).
+// - A write that the application has made by then is confirmed by its response. No error says that a value was written,
+//   and after an error a client may write it again. No other write is made at a handle that has changed meanwhile. If
+//   one of several prepared writes cannot be made for that reason, the response is an error, even if the application
+//   has made others: after an error of Execute Write, the state of the values is not defined (Core Vol 3 Part F,
+//   3.4.6.3).
 // - Each question to the application has a token of its own. Late results, and those of another kind, are dropped.
 // - Every notification and every indication that is not cancelled, every subscription and every link ends exactly once.
 // - Memory is bounded by `Limits`, whatever the client sends.
@@ -313,6 +323,13 @@ extension GATTServer {
         var known = Known()
         var token = Token(number: 0)
         var question: Question?
+        /// Whether a change of the services has affected the attribute that the question is about.
+        private var isQuestionOvertaken = false
+
+        init(packet: ATTPacket, deadline: BootInstant) {
+            self.packet = packet
+            self.deadline = deadline
+        }
 
         /// Takes the application's result. Returns `false` if it is of another kind than the question.
         mutating func take(_ result: HandlerResult) -> Bool {
@@ -332,8 +349,23 @@ extension GATTServer {
             case (.verify?, .rejected): known.isVerified = false
             default: return false
             }
+            if isQuestionOvertaken {
+                // The result is that of an attribute which is not the one at the handle.
+                known.values[askedHandle] = nil
+                known.authorizations[askedHandle] = nil
+            }
             question = nil
+            isQuestionOvertaken = false
             return true
+        }
+
+        /// Takes over a change of the services in `handles`.
+        mutating func databaseChanged(_ handles: ClosedRange<AttributeHandle>) {
+            known.overtaken.formUnion(packet.usedHandles.filter { handles.contains($0) })
+            // A request that reads a type uses no handle: it lists what has the type now.
+            known.values = known.values.filter { !handles.contains($0.key) }
+            known.authorizations = known.authorizations.filter { !handles.contains($0.key) }
+            if handles.contains(askedHandle) { isQuestionOvertaken = true }
         }
 
         /// The handle that the question is about.
@@ -345,6 +377,20 @@ extension GATTServer {
         var authorizations: [AttributeHandle: Bool] = [:]
         var verdict: Verdict?
         var isVerified: Bool?
+        /// The attributes that the application writes itself, if it accepts.
+        var handled: Set<AttributeHandle> = []
+        /// The attributes of the request that a change of the services has affected since.
+        var overtaken: Set<AttributeHandle> = []
+
+        /// Whether the application has accepted the write.
+        var isAccepted: Bool {
+            if case .accepted? = verdict { true } else { false }
+        }
+
+        /// Whether the application has written the attribute that was at a handle before the services changed.
+        func isDone(at handle: AttributeHandle) -> Bool {
+            isAccepted && overtaken.contains(handle) && handled.contains(handle)
+        }
     }
 
     /// The application's decision about a write.
@@ -581,6 +627,21 @@ extension ATTPacket {
         default: nil
         }
     }
+
+    /// The handles of the attributes that are read or written because the client knows them.
+    fileprivate var usedHandles: [AttributeHandle] {
+        switch self {
+        case .readRequest(let request): [request.handle]
+        case .readBlobRequest(let request): [request.handle]
+        case .readMultipleRequest(let request): request.handles
+        case .readMultipleVariableRequest(let request): request.handles
+        case .writeRequest(let request): [request.handle]
+        case .prepareWriteRequest(let request): [request.handle]
+        case .writeCommand(let command): [command.handle]
+        case .signedWriteCommand(let command): [command.handle]
+        default: []
+        }
+    }
 }
 
 // MARK: - Requests and commands
@@ -609,6 +670,10 @@ extension GATTServer {
                 lastToken &+= 1
                 operation.token = Token(number: lastToken)
                 operation.question = question
+                if case .write(let values) = question {
+                    operation.known.handled = Set(
+                        values.map { $0.handle }.filter { database[$0]?.reading != .stored })
+                }
                 let token = operation.token
                 guard opcode.isCommand else {
                     slot = .open(operation)
@@ -631,11 +696,31 @@ extension GATTServer {
         switch result {
         case .success(let response):
             outbox.append(Packet(kind: .response(opcode), bytes: response.bytes, values: response.values))
-        case .failure(let refusal):
-            statistics.errors += 1
-            let response = ATTErrorResponse(requestOpcode: opcode, handle: refusal.handle, code: refusal.code)
-            outbox.append(Packet(kind: .response(opcode), bytes: response.bytes, values: []))
+        case .failure(let refusal): outbox.append(errorPacket(for: opcode, refusal))
         }
+    }
+
+    private mutating func errorPacket(for opcode: ATTOpcode, _ refusal: Refusal) -> Packet {
+        statistics.errors += 1
+        // By this error the client learns of the change.
+        if refusal.code == .databaseOutOfSync, awareness == .unaware { awareness = .notified }
+        let response = ATTErrorResponse(requestOpcode: opcode, handle: refusal.handle, code: refusal.code)
+        return Packet(kind: .response(opcode), bytes: response.bytes, values: [])
+    }
+
+    /// The refusal of a request whose attribute is affected by a change of the services.
+    private func overtaken(_ handle: AttributeHandle, _ database: ServerDatabase) -> Refusal {
+        guard isInSync else { return Refusal(code: .databaseOutOfSync, handle: handle) }
+        return Refusal(code: database[handle] == nil ? .invalidHandle : .unlikelyError, handle: handle)
+    }
+
+    /// Returns the attribute that a client means by a handle.
+    private func attribute(
+        at handle: AttributeHandle, _ known: Known, _ database: ServerDatabase
+    ) throws(Stop) -> ServerAttribute {
+        if known.overtaken.contains(handle) { throw .refused(overtaken(handle, database)) }
+        guard let attribute = database[handle] else { throw .refused(.invalidHandle, handle) }
+        return attribute
     }
 
     /// Passes the application's result for a question. A result that comes late has no effect.
@@ -826,8 +911,7 @@ extension GATTServer {
     ) throws(Stop) -> Response {
         guard handles.count >= 2 else { throw .refused(.invalidPDU, 0) }
         for handle in handles {
-            guard let attribute = database[handle] else { throw .refused(.invalidHandle, handle) }
-            try checkReadable(attribute, known)
+            try checkReadable(attribute(at: handle, known, database), known)
         }
         let room = Int(mtu) - 1
         var writer = ByteWriter(reserving: room)
@@ -847,8 +931,7 @@ extension GATTServer {
     private func value(
         at handle: AttributeHandle, offset: Int = 0, _ known: Known, _ database: ServerDatabase, _ now: BootInstant
     ) throws(Stop) -> [UInt8] {
-        guard let attribute = database[handle] else { throw .refused(.invalidHandle, handle) }
-        return try value(of: attribute, offset: offset, known, now)
+        try value(of: attribute(at: handle, known, database), offset: offset, known, now)
     }
 
     /// Returns the whole value of an attribute that the client reads.
@@ -917,7 +1000,8 @@ extension GATTServer {
         _ value: [UInt8], to handle: AttributeHandle, _ method: ServerAttribute.WriteMethods, _ known: Known,
         _ database: inout ServerDatabase, _ now: BootInstant, _ actions: inout [Action]
     ) throws(Stop) {
-        guard let attribute = database[handle] else { throw .refused(.invalidHandle, handle) }
+        if known.isDone(at: handle) { return }
+        let attribute = try attribute(at: handle, known, database)
         // Security was checked when the application was asked, which has written by now.
         if known.verdict == nil { try checkWritable(attribute, method, known) }
         let written = WrittenValue(handle: handle, offset: 0, value: value, isCommand: method != .request)
@@ -994,8 +1078,7 @@ extension GATTServer {
     private mutating func prepareWrite(
         _ request: ATTPrepareWriteRequest, _ known: Known, _ database: ServerDatabase
     ) throws(Stop) -> Response {
-        guard let attribute = database[request.handle] else { throw .refused(.invalidHandle, request.handle) }
-        try checkWritable(attribute, .request, known)
+        try checkWritable(attribute(at: request.handle, known, database), .request, known)
         guard prepared.append(request) else { throw .refused(.prepareQueueFull, request.handle) }
         let response = ATTPrepareWriteResponse(handle: request.handle, offset: request.offset, part: request.part)
         return Response(bytes: response.bytes)
@@ -1011,15 +1094,18 @@ extension GATTServer {
             prepared.removeAll()
             return response
         }
-        if hasRobustCaching, prepared.isStale { throw .refused(.databaseOutOfSync, 0) }
+        var known = known
+        known.overtaken = prepared.overtaken
+        if hasRobustCaching, prepared.isStale, !known.isAccepted { throw .refused(.databaseOutOfSync, 0) }
         let parts: [PreparedWrites.Joined]
-        switch prepared.joined(oldLength: { length($0, database) }) {
+        switch prepared.joined(oldLength: { length($0, known, database) }) {
         case .failure(let part): throw .refused(.invalidOffset, part.handle)
         case .success(let joined): parts = joined
         }
         var values: [(written: WrittenValue, attribute: ServerAttribute)] = []
         for part in parts {
-            guard let attribute = database[part.handle] else { throw .refused(.invalidHandle, part.handle) }
+            if known.isDone(at: part.handle) { continue }
+            let attribute = try attribute(at: part.handle, known, database)
             // The client was authorized for each part.
             if known.verdict == nil {
                 guard attribute.writeMethods.contains(.request) else { throw .refused(.writeNotPermitted, part.handle) }
@@ -1037,8 +1123,8 @@ extension GATTServer {
     }
 
     /// The length that parts may continue; of a value that only the application knows, any.
-    private func length(_ handle: AttributeHandle, _ database: ServerDatabase) -> Int {
-        guard let attribute = database[handle] else { return ATTLimits.valueLength }
+    private func length(_ handle: AttributeHandle, _ known: Known, _ database: ServerDatabase) -> Int {
+        guard let attribute = database[handle], !known.overtaken.contains(handle) else { return ATTLimits.valueLength }
         return storedValue(of: attribute)?.count ?? ATTLimits.valueLength
     }
 
@@ -1377,7 +1463,7 @@ extension GATTServer {
         var actions: [Action] = []
         if case .blocked = writing { writing = .ready }
         if case .ready = writing, changedSinceOffer != nil || !isInSync {
-            dropOvertaken(changedSinceOffer.take(), &actions)
+            dropOvertaken(changedSinceOffer.take(), database, &actions)
         }
         proceed(database, &actions)
         return actions
@@ -1426,7 +1512,13 @@ extension GATTServer {
         finishWaiting(.withdrawn, &actions) { handles.contains($0.handle) }
         dormant?.databaseChanged(handles, checksum: database.checksum)
         becomeUnaware()
-        dropOvertaken(handles, &actions)
+        if case .open(var operation) = slot {
+            operation.databaseChanged(handles)
+            slot = .open(operation)
+        }
+        for index in commands.indices { commands[index].databaseChanged(handles) }
+        prepared.databaseChanged(handles)
+        dropOvertaken(handles, database, &actions)
         let isSubscribed =
             database.handle(of: ServiceChanged.uuid).map { !configuration(of: $0, in: database).isEmpty } ?? false
         if isAnnounced, isProven || isSubscribed { pendingChange = pendingChange.merged(with: handles) }
@@ -1444,12 +1536,14 @@ extension GATTServer {
 
     /// Drops the values that wait to be written, and that a change of the services has overtaken: the client would take
     /// those in `handles` for values of what it finds there later, and a client with robust caching receives none until
-    /// it knows of the change.
+    /// it knows of the change. A response with a value in `handles` becomes an Error Response.
     ///
     /// A packet that is offered is the owner's until it reports how that ended.
     ///
     /// Spec: Core Vol 3 Part G, 2.5.2.1.
-    private mutating func dropOvertaken(_ handles: ClosedRange<AttributeHandle>?, _ actions: inout [Action]) {
+    private mutating func dropOvertaken(
+        _ handles: ClosedRange<AttributeHandle>?, _ database: ServerDatabase, _ actions: inout [Action]
+    ) {
         var packets = outbox[...]
         outbox = []
         if case .offered = writing, let offered = packets.popFirst() {
@@ -1458,7 +1552,12 @@ extension GATTServer {
         }
         for packet in packets {
             switch packet.kind {
-            case .response: outbox.append(packet)
+            case .response(let opcode):
+                guard let handles, let handle = packet.values.first(where: { handles.contains($0) }) else {
+                    outbox.append(packet)
+                    continue
+                }
+                outbox.append(errorPacket(for: opcode, overtaken(handle, by: opcode, database)))
             case .notification:
                 var kept: [Update] = []
                 for update in packet.updates {
@@ -1478,6 +1577,20 @@ extension GATTServer {
                 pendingChange = pendingChange.merged(with: indication.change)
                 self.indication = nil
             }
+        }
+    }
+
+    /// The refusal of a request whose response waits for room, and contains the value of an attribute that is affected
+    /// by a change of the services.
+    private func overtaken(
+        _ handle: AttributeHandle, by opcode: ATTOpcode, _ database: ServerDatabase
+    ) -> Refusal {
+        switch opcode {
+        case .readByTypeRequest, .findByTypeValueRequest:
+            // The server has found the handle. There may be other attributes for a response, so none of the errors that
+            // say why there is no attribute is true.
+            Refusal(code: .unlikelyError, handle: handle)
+        default: overtaken(handle, database)
         }
     }
 
@@ -1548,7 +1661,7 @@ extension GATTServer {
         if record.checksum != database.checksum { pendingChange = 1...AttributeHandle.max }
         if !record.isAware || record.checksum != database.checksum {
             becomeUnaware()
-            dropOvertaken(nil, &actions)
+            dropOvertaken(nil, database, &actions)
         }
         for (handle, bits) in record.configurations.sorted(by: { $0.key < $1.key }) where !written.contains(handle) {
             guard case .clientConfiguration(let value, let permitted)? = database[handle]?.role else { continue }
@@ -1788,6 +1901,7 @@ extension GATTServer {
         }
         guard let change else { return }
         becomeUnaware()
+        prepared.databaseChanged(change)
         let isSubscribed =
             database.handle(of: ServiceChanged.uuid).map { !configuration(of: $0, in: database).isEmpty } ?? false
         if remains.isEncrypted || isSubscribed { pendingChange = pendingChange.merged(with: change) }

@@ -17,6 +17,8 @@ struct PreparedWrites: Sendable {
     private(set) var byteCount = 0
     /// Whether the services have changed since the first entry.
     private(set) var isStale = false
+    /// The attributes of entries that a change of the services has affected since.
+    private(set) var overtaken: Set<AttributeHandle> = []
 
     init(entryLimit: Int, byteLimit: Int) {
         self.entryLimit = entryLimit
@@ -36,6 +38,11 @@ struct PreparedWrites: Sendable {
 
     mutating func databaseChanged() {
         isStale = !entries.isEmpty
+    }
+
+    /// The services in `handles` have changed.
+    mutating func databaseChanged(_ handles: ClosedRange<AttributeHandle>) {
+        for entry in entries where handles.contains(entry.handle) { overtaken.insert(entry.handle) }
     }
 
     mutating func removeAll() {

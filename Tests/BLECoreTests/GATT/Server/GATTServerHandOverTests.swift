@@ -111,4 +111,14 @@ import Testing
         #expect(try later.send("1801") == ["0118000012"], "its prepared writes were for other attributes")
         #expect(later.update([1], of: 16) == .notSubscribed)
     }
+
+    @Test("a write that was prepared for an attribute of the run before is not made to another one")
+    func preparedForAnotherAttribute() throws {
+        var client = try begun()
+        try client.send("16100000000a")
+        let other = ServiceDefinition(0xFFE0, [CharacteristicDefinition(0xFFE1, .write, value: .stored([1]))])
+        var later = try next(client, [other])
+        #expect(try later.send("1801") == ["011810000e"])
+        #expect(later.database[16]?.value == [1])
+    }
 }

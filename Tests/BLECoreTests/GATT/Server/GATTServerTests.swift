@@ -161,19 +161,6 @@ import Testing
         #expect(try client.send("081300fffff1ff") == ["010814000e"])
     }
 
-    @Test("a service that is withdrawn while the application reads it: Invalid Handle")
-    func withdrawnMeanwhile() throws {
-        var client = try Self.client([.read, .write], .handled)
-        for request in ["0a1000", "12100001"] {
-            try client.send(request)
-            let handle = try #require(client.database.all.last { $0.type == .primaryServiceDeclaration }?.handle)
-            try client.changeDatabase { try $0.withdraw(handle) }
-            let response = client.handlerReturns(request == "0a1000" ? .value([1]) : .accepted)
-            #expect(response == ["01" + request.prefix(2) + "100001"])
-            client = try Self.client([.read, .write], .handled)
-        }
-    }
-
     // MARK: Writes
 
     @Test("a shorter write leaves the tail of a fixed length, and replaces any other value")

@@ -1,0 +1,64 @@
+import Testing
+
+@testable import BLECore
+
+/// Which signs of the kernel mean that a peer has refused a channel.
+@Suite("requested channels") struct RequestedChannelsTests {
+    private static let start = BootInstant(nanoseconds: 1_000_000_000)
+    private static let peer = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0007), type: .random)
+    private static let other = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0008), type: .random)
+
+    @Test(
+        "a question about a pairing that nobody has requested refuses the requests that are out",
+        arguments: [false, true])
+    func question(isEncrypted: Bool) {
+        var channels = RequestedChannels()
+        let first = channels.begin(with: Self.peer, isEncrypted: isEncrypted)
+        let elsewhere = channels.begin(with: Self.other, isEncrypted: isEncrypted)
+        #expect(!channels.isRefused(first, at: Self.start))
+        #expect(!channels.isRefusedByItsEnd(first))
+        channels.pairingRefused(with: Self.peer, at: Self.start)
+        let later = channels.begin(with: Self.peer, isEncrypted: isEncrypted)
+        #expect(channels.isRefused(first, at: Self.start))
+        #expect(!channels.isRefused(elsewhere, at: Self.start + .seconds(60)))
+        #expect(!channels.isRefused(later, at: Self.start + .seconds(60)))
+        channels.end(first)
+        #expect(!channels.isRefused(first, at: Self.start + .seconds(60)))
+    }
+
+    @Test("on an encrypted link a pairing that fails without a question refuses the requests that are out")
+    func failureOnEncryptedLink() {
+        var channels = RequestedChannels()
+        let number = channels.begin(with: Self.peer, isEncrypted: true)
+        #expect(!channels.pairingFailed(with: Self.other, at: Self.start))
+        #expect(!channels.isRefused(number, at: Self.start + .seconds(60)))
+        #expect(channels.pairingFailed(with: Self.peer, at: Self.start))
+        #expect(channels.isRefused(number, at: Self.start))
+    }
+
+    @Test("on a link in clear it may be the end of a Security Request, and the channel has some time to open")
+    func failureOnLinkInClear() {
+        var channels = RequestedChannels()
+        let number = channels.begin(with: Self.peer, isEncrypted: false)
+        #expect(!channels.pairingFailed(with: Self.peer, at: Self.start))
+        #expect(!channels.isRefused(number, at: Self.start + .milliseconds(1_999)))
+        #expect(channels.isRefusedByItsEnd(number), "a link that ends after that was not secure enough")
+        // A peer that goes on asking does not extend that.
+        #expect(!channels.pairingFailed(with: Self.peer, at: Self.start + .seconds(1)))
+        #expect(channels.isRefused(number, at: Self.start + .seconds(2)))
+        let asked = channels.begin(with: Self.peer, isEncrypted: false)
+        _ = channels.pairingFailed(with: Self.peer, at: Self.start)
+        channels.pairingRefused(with: Self.peer, at: Self.start + .seconds(1))
+        #expect(channels.isRefused(asked, at: Self.start + .seconds(1)))
+    }
+
+    @Test("without a request nothing is refused")
+    func withoutRequest() {
+        var channels = RequestedChannels()
+        #expect(!channels.pairingFailed(with: Self.peer, at: Self.start))
+        let number = channels.begin(with: Self.peer, isEncrypted: true)
+        channels.end(number)
+        #expect(!channels.pairingFailed(with: Self.peer, at: Self.start))
+        #expect(!channels.isRefused(number, at: Self.start))
+    }
+}
