@@ -99,6 +99,7 @@ extension Adapter {
                 return
             }
         } catch {
+            monitor.lookFailed()
             throw BLEError(error, subject: subject, during: operation)
         }
         throw noAdapterError(all, during: operation)
@@ -182,7 +183,7 @@ extension Adapter {
     // MARK: Coming and going
 
     /// Looks at the adapter every two seconds while it is used, and while it is followed and the kernel announces
-    /// nothing.
+    /// nothing, or the last look has failed.
     func watchPresence() {
         let isLookedFor = followsByLooking()
         let isAdvertising = advertiser.setCount > 0 || instances.count > 0
@@ -208,6 +209,7 @@ extension Adapter {
 
     private func lookAgain() {
         monitor.timerFired()
+        monitor.lookBegins()
         checkPresence()
         if presence == .unknown { try? find(during: "wait for the adapter") }
         wake(monitor.waitersToResume)
@@ -230,7 +232,7 @@ extension Adapter {
             monitor.update(now)
             if now.isUp { cameUp() } else { lost(.down) }
         } catch {
-            if error.meaning == .adapterGone { lost(.gone) }
+            if error.meaning == .adapterGone { lost(.gone) } else { monitor.lookFailed() }
         }
     }
 
@@ -252,12 +254,14 @@ extension Adapter {
     }
 
     private func lookForReturn() {
-        guard let all = try? system.list(), let found = all.first(where: { monitor.matches($0) }) else { return }
         do throws(SystemCallError) {
+            let all = try system.list()
+            guard let found = all.first(where: { monitor.matches($0) }) else { return }
             try open(found, among: all)
             returned(found)
         } catch {
-            logger.debug("adapter is back, but cannot be opened", metadata: ["error": "\(error)"])
+            monitor.lookFailed()
+            logger.debug("an adapter that is away cannot be looked for", metadata: ["error": "\(error)"])
         }
     }
 
@@ -271,14 +275,50 @@ extension Adapter {
         // An adapter that is there was switched off on purpose; one that comes back is off by itself.
         if !found.isUp { restorePower() }
         if monitor.keepsPower {
-            Task(executorPreference: loop) { _ = await self.powerUp(found.index, during: "switch the adapter on") }
+            beginSwitchingOn(found.index, pause: PresenceMonitor.firstPowerPause)
         } else if found.isUp {
             cameUp()
         }
     }
 
+    private func beginSwitchingOn(_ index: UInt16, pause: Duration) {
+        monitor.stopPowerTimer(loop)
+        Task(executorPreference: loop) { [weak self] in await self?.switchOn(index, pause: pause) }
+    }
+
+    /// Switches an adapter on that has come back. One that does not respond to the kernel may do so later: nobody else
+    /// would try again.
+    ///
+    /// - Parameter pause: The pause before the next attempt, if this one fails.
+    private func switchOn(_ index: UInt16, pause: Duration) async {
+        guard let failure = await powerUp(index, during: "switch the adapter on"), presence == .down,
+            info?.index == index
+        else { return }
+        switch failure.meaning {
+        case .noResponse, .inUse, .outOfResources, .other: break
+        // It would fail for the same reason.
+        case .noBluetooth, .notPermitted, .adapterGone, .adapterDown, .blocked, .noAddress, .unconfigured: return
+        }
+        logger.warning(
+            "an adapter that has come back could not be switched on",
+            metadata: [
+                "adapter": "\(name)", "reason": "\(failure)", "again in": "\(pause.components.seconds) s",
+            ])
+        monitor.startPowerTimer(loop, after: pause) { [weak self] in
+            self?.assumeIsolated { $0.switchOnAgain(index, pause: min(pause * 2, PresenceMonitor.longestPowerPause)) }
+        }
+    }
+
+    private func switchOnAgain(_ index: UInt16, pause: Duration) {
+        checkPresence()
+        // It may have gone meanwhile, or be on.
+        guard presence == .down, info?.index == index else { return }
+        beginSwitchingOn(index, pause: pause)
+    }
+
     private func cameUp() {
         guard presence != .up else { return }
+        monitor.stopPowerTimer(loop)
         monitor.update(Presence.up)
         logger.debug("adapter is up", metadata: ["adapter": "\(name)"])
         recovery.adapterIsUp()
@@ -293,7 +333,10 @@ extension Adapter {
     /// The adapter went down or away: what waits fails once, scans that have begun wait for its return.
     func lost(_ how: Presence) {
         let wasUp = presence == .up
-        if how == .gone { closeSockets() }
+        if how == .gone {
+            closeSockets()
+            monitor.stopPowerTimer(loop)
+        }
         guard presence != how else { return }
         monitor.update(how)
         monitor.report(how == .gone ? .absent : .poweredOff)

@@ -13,7 +13,8 @@ internal import Logging
 // - An observer receives the state as it is first, and then each one that differs from the last.
 // - Announcements are read while a task or a sequence follows the adapter, while it has advertising sets, and while
 //   centrals with bonds wait for its return.
-//   The timer is set once at a time.
+//   The timer is set once at a time; so is that of the next attempt to switch the adapter on.
+// - A look that fails, such as for want of a descriptor, is repeated: what was announced is not announced again.
 // - The monitor never looks at the adapter: its owner does, and updates it. `Adapter+Presence` decides what follows.
 
 /// Which adapter this is, how it is, and which tasks and sequences follow that.
@@ -34,11 +35,18 @@ final class PresenceMonitor {
     private var reported: AdapterState?
     private var lastNumber: UInt64 = 0
     private var timer: TimerID?
+    /// The next attempt to switch on an adapter that has come back.
+    private var powerTimer: TimerID?
+    /// Whether the last look at the adapter has failed, so that its presence is not known.
+    private var hasLookFailed = false
     private let deviceEvents = DeviceEvents()
     private var log: AdapterLog
 
     /// How often a lost or switched-off adapter is looked for, and one in use looked at.
     private static let pause: Duration = .seconds(2)
+    /// The pauses after which an adapter that could not be switched on is tried again; they double.
+    static let firstPowerPause: Duration = .seconds(2)
+    static let longestPowerPause: Duration = .seconds(300)
 
     init(_ selector: AdapterSelector, logger: Logger) {
         self.selector = selector
@@ -123,8 +131,9 @@ final class PresenceMonitor {
 
     // MARK: Announcements
 
-    /// Whether something follows the adapter that the kernel does not announce. What it announces is passed on while
-    /// something follows the adapter, or it serves centrals that depend on it.
+    /// Whether something follows the adapter that the kernel does not announce, or has announced before a look that
+    /// failed. What it announces is passed on while something follows the adapter, or it serves centrals that depend on
+    /// it.
     func followsByLooking(
         _ system: AdapterSystem, on loop: EventLoop, isServing: Bool, changed: @escaping EventLoop.Handler
     ) -> Bool {
@@ -132,8 +141,14 @@ final class PresenceMonitor {
             deviceEvents.end(on: loop)
             return false
         }
-        return !deviceEvents.begin(system, on: loop, changed: changed)
+        return !deviceEvents.begin(system, on: loop, changed: changed) || hasLookFailed
     }
+
+    /// The adapter is looked at.
+    func lookBegins() { hasLookFailed = false }
+
+    /// What the kernel has of the adapter could not be read, or the adapter could not be opened.
+    func lookFailed() { hasLookFailed = true }
 
     // MARK: Time
 
@@ -149,9 +164,21 @@ final class PresenceMonitor {
 
     func timerFired() { timer = nil }
 
+    /// Sets the time of the next attempt to switch the adapter on, in place of an earlier one.
+    func startPowerTimer(_ loop: EventLoop, after pause: Duration, _ handler: @escaping EventLoop.Handler) {
+        stopPowerTimer(loop)
+        powerTimer = loop.schedule(at: loop.now() + pause, handler)
+    }
+
+    func stopPowerTimer(_ loop: EventLoop) {
+        if let powerTimer { loop.cancel(powerTimer) }
+        powerTimer = nil
+    }
+
     /// Nothing is noticed any more.
     func end(on loop: EventLoop) {
         stopTimer(loop)
+        stopPowerTimer(loop)
         deviceEvents.end(on: loop)
     }
 }

@@ -11,6 +11,8 @@ internal import BLELinux
 // - Scans are kept in the order in which they began, which is the order in which they receive.
 // - A scan receives notices only once it has begun (`starter` is `nil` then): what fails before fails the call that
 //   begins it.
+// - Silent devices are looked for once a second at least. A look that comes much later was slept over: by the machine,
+//   whose clock goes on, or by the process. That time was no listening, whatever is noticed first afterwards.
 // - The coordinator never acts on the radio: it returns actions, in order.
 
 /// Runs the scans of an adapter.
@@ -52,6 +54,8 @@ final class ScanCoordinator {
 
     /// How often silent devices are looked for at least, while a scan asks for that.
     private static let lossPause: Duration = .seconds(1)
+    /// How late such a look may be.
+    private static let lossDelay: Duration = .seconds(2)
     /// For how long the table remembers a device that no scan hears.
     private static let memory: Duration = .seconds(300)
 
@@ -205,6 +209,7 @@ final class ScanCoordinator {
 
     private func step(_ now: BootInstant, _ body: (inout ScanSession, BootInstant) -> [ScanSession.Action]) -> [Action]
     {
+        leaveOutSleep(at: now)
         guard var machine = session.take() else { return [] }
         let actions = body(&machine, now)
         listening.set(isListening: machine.isScanning, at: now)
@@ -266,6 +271,7 @@ final class ScanCoordinator {
 
     /// A batch of reports was read.
     func received(_ batch: AdvertisingReport.Batch, at now: BootInstant) {
+        leaveOutSleep(at: now)
         counts.reportLosses += batch.losses
         for report in batch.reports { received(report, at: now) }
     }
@@ -303,6 +309,13 @@ final class ScanCoordinator {
         guard let shortest = subscriptions.compactMap(\.lostAfter).min() else { return lossCheck = nil }
         guard lossCheck == nil else { return }
         lossCheck = now + min(Self.lossPause, max(.milliseconds(50), shortest / 4))
+    }
+
+    /// Leaves the time out in which the machine slept, if it did so since the last look.
+    private func leaveOutSleep(at now: BootInstant) {
+        guard let due = lossCheck, now - due > Self.lossDelay else { return }
+        listening.leaveOut(from: due, to: now)
+        lossCheck = now
     }
 
     private func reportLosses(at now: BootInstant, linked: Set<PeerID>) {

@@ -8,6 +8,9 @@ internal import Logging
 extension Adapter {
     /// How long it may take to put the adapter under management, a change of its power included.
     private static let managementTimeout: Duration = .seconds(40)
+    /// The pauses before a management interface that was lost is opened again; they double.
+    private static let firstLossPause: Duration = .seconds(1)
+    private static let longestLossPause: Duration = .seconds(300)
 
     /// Puts the adapter under management and loads its bonds, unless that was done.
     ///
@@ -148,12 +151,38 @@ extension Adapter {
         instances.adapterUp()
     }
 
-    private func manageOrWarn(in context: CallContext) async {
+    private func manageOrWarn(mayCyclePower: Bool = true, in context: CallContext) async {
         do throws(BLEError) {
-            try await manage(in: context)
+            try await manage(mayCyclePower: mayCyclePower, in: context)
         } catch {
             warnOfNoManagement(error)
         }
+    }
+
+    /// The management interface is lost. Where centrals with bonds are served it is opened again: without it none can
+    /// pair, and nothing that this program calls would open it. Any other use opens it itself.
+    func managementLost() {
+        closeManagement()
+        manageCentralsAgain(after: Self.firstLossPause)
+    }
+
+    private func manageCentralsAgain(after pause: Duration) {
+        guard servesBondedCentrals else { return }
+        _ = loop.schedule(at: loop.now() + pause) { [weak self] in
+            self?.assumeIsolated { $0.beginManagingCentralsAgain(pause) }
+        }
+    }
+
+    private func beginManagingCentralsAgain(_ pause: Duration) {
+        // The return of an adapter has its own way.
+        guard servesBondedCentrals, presence == .up, !coordinator.isManaged else { return }
+        Task(executorPreference: loop) { [weak self] in await self?.manageCentralsNow(pause) }
+    }
+
+    private func manageCentralsNow(_ pause: Duration) async {
+        // The power stays as it is: a central may just connect.
+        await manageOrWarn(mayCyclePower: false, in: .unlimited("serve centrals"))
+        if !coordinator.isManaged { manageCentralsAgain(after: min(pause * 2, Self.longestLossPause)) }
     }
 
     /// Switches the adapter on under the kernel's management, where security is configured.

@@ -183,7 +183,7 @@ extension Adapter {
                 logRefusal(ofCentral: peer)
             case .lost(let errno):
                 logger.debug("the management interface is gone", metadata: ["adapter": "\(name)", "errno": "\(errno)"])
-                closeManagement()
+                managementLost()
             }
         }
         armTimer()

@@ -107,6 +107,18 @@ import Testing
         #expect(late.count == 1)
     }
 
+    @Test func timeThatIsLeftOutIsNoListening() {
+        var clock = ListeningClock()
+        clock.set(isListening: true, at: start)
+        clock.leaveOut(from: start + .seconds(1), to: start + .seconds(3601))
+        #expect(clock.reading(at: start + .seconds(3604)) == .seconds(4))
+        clock.set(isListening: false, at: start + .seconds(3604))
+        // It stands still anyway.
+        clock.leaveOut(from: start + .seconds(3605), to: start + .seconds(3700))
+        clock.set(isListening: true, at: start + .seconds(3800))
+        #expect(clock.reading(at: start + .seconds(3801)) == .seconds(5))
+    }
+
     @Test func theStrengthThrottlesRepetitionsOnly() throws {
         #expect(
             try strengths(.balanced.duplicates(.all).rssiDelta(5), [-60, -64, -65, -61, -60, nil, -60]) == [

@@ -80,6 +80,26 @@ import Testing
         }
     }
 
+    /// Nothing that the program calls opens the management interface again, without which no central can pair.
+    @Test(arguments: [false, true]) func aManagementInterfaceThatIsLostIsOpenedAgainForCentrals(
+        _ isRefusedFirst: Bool
+    ) async throws {
+        try await PairingBench.run { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            await bench.radio.refuseManagement(isRefusedFirst)
+            await bench.radio.closeManagement()
+            try await bench.sleep(.seconds(10))
+            await bench.radio.refuseManagement(false)
+            try await bench.sleep(.seconds(60))
+            #expect(try await phone.read(PairingBench.sealed) == [2], "its link stays")
+            let other = try await bench.connect()
+            try await bench.pair(other)
+            #expect(await bench.paired().count == 2)
+        }
+    }
+
     /// A central whose key the kernel does not have may forget its bond. An adapter that cannot be managed advertises
     /// all the same, once that is known.
     @Test func anAdapterThatComesBackIsManagedBeforeItAdvertises() async throws {

@@ -251,6 +251,88 @@ import Testing
         }
     }
 
+    /// The kernel announces each change once, and the look that follows may fail for want of a descriptor.
+    @Test(.row("O12"), arguments: [true, false])
+    func aLookThatFailsAfterAnAnnouncementIsRepeated(isPulledOut: Bool) async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.announceChanges()
+            let belt = await radio.add(.heartRate)
+            let failure = Lock<SystemCallError?>(nil)
+            let central = Central(radio: radio) { system in
+                let (list, info) = (system.list, system.info)
+                system.list = { () throws(SystemCallError) in
+                    if let failure = failure.withLock({ $0 }) { throw failure }
+                    return try list()
+                }
+                system.info = { index throws(SystemCallError) in
+                    if let failure = failure.withLock({ $0 }) { throw failure }
+                    return try info(index)
+                }
+            }
+            let session = try await central.session(with: try #require(await radio.id(of: belt)))
+            _ = try await session.ready()
+            if isPulledOut { await radio.unplug() } else { await radio.powerOff() }
+            try await time.clock.sleep(for: .seconds(60))
+            guard case .waiting(let loss) = session.state, loss.next == .whenAdapterReturns else {
+                Issue.record("the session does not wait for the adapter: \(session.state)")
+                return
+            }
+            // EMFILE.
+            failure.withLock { $0 = SystemCallError(call: "socket", errno: 24) }
+            if isPulledOut { await radio.plugIn(isUp: true) } else { await radio.powerOn() }
+            try await time.clock.sleep(for: .seconds(10))
+            failure.withLock { $0 = nil }
+            _ = try await session.ready(within: .seconds(60))
+            await session.disconnect()
+        }
+    }
+
+    // MARK: An adapter that comes back off
+
+    /// Begins a session on an adapter that was switched on, pulls that out, and plugs it in again while it does not
+    /// respond to the kernel.
+    private func sessionOnSilentReturn(
+        _ radio: VirtualRadio, _ central: Central, _ time: VirtualTime, failures: Int
+    ) async throws -> Session {
+        let belt = await radio.add(.heartRate)
+        try await central.ready(powerOn: true)
+        let session = try await central.session(with: try #require(await radio.id(of: belt)))
+        _ = try await session.ready()
+        await radio.unplug()
+        try await time.clock.sleep(for: .seconds(60))
+        await radio.failPowerUps(failures)
+        await radio.plugIn()
+        return session
+    }
+
+    @Test func anAdapterThatComesBackAndDoesNotRespondIsSwitchedOnLater() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let central = Central(radio: radio)
+            let session = try await sessionOnSilentReturn(radio, central, time, failures: 4)
+            _ = try await session.ready(within: .seconds(120))
+            await session.disconnect()
+        }
+    }
+
+    @Test func anAdapterThatWasSwitchedOnMeanwhileIsNotSwitchedOnAgain() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let central = Central(radio: radio)
+            let session = try await sessionOnSilentReturn(radio, central, time, failures: .max)
+            try await time.clock.sleep(for: .seconds(10))
+            #expect(await central.adapterState == .poweredOff)
+            await radio.powerOn()
+            _ = try await session.ready(within: .seconds(60))
+            await radio.failPowerUps(0)
+            await radio.powerOff()
+            try await time.clock.sleep(for: .seconds(3600))
+            #expect(await central.adapterState == .poweredOff)
+            await session.disconnect()
+        }
+    }
+
     @Test func anAdapterWithoutObserversIsNotWatched() async throws {
         let bench = try await AdapterBench()
         var states: AdapterStateSequence.AsyncIterator? = Central(adapter: bench.adapter).adapterStates

@@ -69,6 +69,37 @@ import Testing
         }
     }
 
+    /// The clock goes on while the machine sleeps, and nothing listens then.
+    @Test(.row("O19")) func noDeviceIsLostBecauseTheMachineHasSlept() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let sensor = await radio.add(.heartRate)
+            let peer = try #require(await radio.id(of: sensor))
+            let central = Central(radio: radio)
+            let monitor = try await central.monitor(lostAfter: .seconds(5))
+            let losses = Lock(0)
+            let scan = central.scan(lostAfter: .seconds(5))
+            let counting = time.task {
+                for try await case .lost in scan { losses.withLock { $0 += 1 } }
+            }
+            try await time.clock.sleep(for: .seconds(2))
+            #expect(monitor.device(peer)?.isPresent == true)
+            time.loop.jump(by: .seconds(8 * 3600))
+            try await time.clock.sleep(for: .seconds(10))
+            #expect(monitor.device(peer)?.isPresent == true)
+            #expect(losses.withLock(\.self) == 0)
+            await radio.advertise(sensor, nil)
+            try await time.clock.sleep(for: .seconds(4))
+            #expect(monitor.device(peer)?.isPresent == true)
+            try await time.clock.sleep(for: .seconds(4))
+            #expect(monitor.device(peer) == nil)
+            #expect(losses.withLock(\.self) == 1)
+            await scan.stop()
+            try await counting.value
+            await monitor.stop()
+        }
+    }
+
     @Test func aPinnedDeviceKeepsItsPlaceInACrowd() async throws {
         let bench = try await AdapterBench()
         let central = Central(adapter: bench.adapter)
