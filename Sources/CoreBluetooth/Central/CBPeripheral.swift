@@ -29,6 +29,10 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
         /// The number of the connection among those of `link`.
         var number: UInt64 = 0
         var mtu = 23
+
+        /// Whether the program has cancelled a link whose end was not reported. It may have asked for another one
+        /// since.
+        func hasCancelled(_ link: PeripheralLink) -> Bool { self.link !== link || state == .disconnecting }
     }
 
     private weak var manager: CBCentralManager?
@@ -552,12 +556,13 @@ extension CBPeripheral {
     func failedToConnect(
         _ link: PeripheralLink, _ error: CBError, isOfThisMachine: Bool, at time: CFAbsoluteTime
     ) {
-        let (isCurrent, isCancelled) = own.withLock {
-            ($0.link === link, $0.link === link && $0.state == .disconnecting)
-        }
+        let (isCurrent, isCancelled) = own.withLock { ($0.link === link, $0.hasCancelled(link)) }
         // What the run before had is not lost because, for example, the disk with the bonds is mounted late.
         if isCurrent, isOfThisMachine, link.options.isRestored, let kept { manager?.keepFailed(kept, peer) }
-        guard change(to: .disconnected, by: link), let manager else { return }
+        let isDown = change(to: .disconnected, by: link) || state != .connected
+        // Those of a lost link have stayed until now.
+        if isDown, services != nil { setServices(nil) }
+        guard let manager else { return }
         if isCancelled {
             manager.delegate?.centralManager(
                 manager, didDisconnectPeripheral: self, timestamp: time, isReconnecting: false, error: nil)
@@ -568,11 +573,11 @@ extension CBPeripheral {
 
     func disconnected(_ link: PeripheralLink, _ error: CBError?, isReconnecting: Bool, at time: CFAbsoluteTime) {
         // A link that the program has cancelled, and asked for again, reports its end with the new state.
-        let isCancelled = own.withLock { $0.link === link && $0.state == .disconnecting }
+        let isCancelled = own.withLock { $0.hasCancelled(link) }
         // The end of the new attempt is on its way.
         if isReconnecting, isCancelled { return }
         let isCurrent = change(to: isReconnecting ? .connecting : .disconnected, by: link)
-        if isCurrent, !isReconnecting { setServices(nil) }
+        if !isReconnecting, isCurrent || state != .connected { setServices(nil) }
         guard let manager else { return }
         manager.delegate?.centralManager(
             manager, didDisconnectPeripheral: self, timestamp: time, isReconnecting: isReconnecting,

@@ -293,6 +293,39 @@ import Testing
         }
     }
 
+    /// The queue of the first manager runs nothing while its attempt fails, so its program does not know.
+    @Test func s5AFailedAttemptThatWasCancelledIsReportedAsCancelledAlsoIfTheNextOneHasBegun() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (first, one) = try await bench.manager()
+            let other = CallbackRecorder(bench.time)
+            let second = CBCentralManager(delegate: other, queue: DispatchQueue(label: "other"))
+            try await other.wait(for: "state 5")
+            first.scanForPeripherals(withServices: nil)
+            try await one.wait(for: "didDiscover")
+            first.stopScan()
+            await bench.time.settle()
+            one.clear()
+            let mine = try one.peripheral()
+            let yours = try #require(second.retrievePeripherals(withIdentifiers: [mine.identifier]).first)
+            await bench.radio.refuseConnections(to: device, with: [.connectionLimitExceeded])
+            bench.queue.suspend()
+            do {
+                defer { bench.queue.resume() }
+                // The host finds both at once, so that they share the attempt.
+                await bench.central.makeCalls {
+                    first.connect(mine)
+                    second.connect(yours)
+                }
+                try await other.wait(for: "didFailToConnect CB 11")
+                first.cancelPeripheralConnection(mine)
+                first.connect(mine)
+            }
+            try await one.wait(for: "didConnect 2")
+            #expect(one.lines == ["didDisconnect nil false 1", "didConnect 2"])
+        }
+    }
+
     // MARK: S6 After a disconnect
 
     @Test func s6NothingIsReportedAfterTheDisconnection() async throws {
@@ -1229,6 +1262,40 @@ import Testing
             try await one.wait(for: "didUpdateValueFor 2A38 [1]")
             #expect(yours.state == .connected)
             _ = (first, second)
+        }
+    }
+
+    /// The queue of the first manager runs nothing while its link is lost, so its program does not know.
+    @Test(arguments: [true, false])
+    func s14ALostLinkThatWasCancelledIsReportedAsCancelledAlsoIfTheNextOneIsAskedFor(_ reconnects: Bool) async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (first, one) = try await bench.manager()
+            let options = [CBConnectPeripheralOptionEnableAutoReconnect: reconnects]
+            let mine = try await bench.connect(first, one, options: options)
+            let other = CallbackRecorder(bench.time)
+            let second = CBCentralManager(delegate: other, queue: DispatchQueue(label: "other"))
+            try await other.wait(for: "state 5")
+            let yours = try #require(second.retrievePeripherals(withIdentifiers: [mine.identifier]).first)
+            second.connect(yours)
+            try await other.wait(for: "didConnect 2")
+            _ = try await bench.discover(mine, one)
+            await bench.time.settle()
+            one.clear()
+            let hadServices = Lock<[Bool]>([])
+            one.react { _ in hadServices.withLock { $0.append(mine.services != nil) } }
+            bench.queue.suspend()
+            do {
+                defer { bench.queue.resume() }
+                await bench.radio.disconnect(device)
+                try await other.wait(for: "didDisconnect CB 7")
+                #expect(mine.state == .connected)
+                first.cancelPeripheralConnection(mine)
+                first.connect(mine, options: options)
+            }
+            try await one.wait(for: "didConnect 2")
+            #expect(one.lines == ["didDisconnect nil false 1", "didConnect 2"])
+            #expect(hadServices.withLock { $0 } == [false, false])
         }
     }
 
