@@ -607,7 +607,9 @@ extension CBPeripheral {
         observers.changed(.name, on: self, from: old as Any, to: Optional(name) as Any)
     }
 
-    func isReadyToWrite() {
+    func isReadyToWrite(_ link: PeripheralLink) {
+        // The link may have ended, or have been cancelled, or have no room again.
+        guard link.flow.open(), canSendWriteWithoutResponse else { return }
         observers.changed(.canSendWriteWithoutResponse, on: self, from: false, to: true)
         delegate?.peripheralIsReady(toSendWriteWithoutResponse: self)
     }

@@ -223,10 +223,12 @@ actor PeripheralLink {
 
     /// Adds a call after those that were made before. One that was made on another link is dropped.
     func add(_ call: Call) {
-        guard case .up = phase, call.link == lastLink else {
+        guard case .up = phase else {
+            // Its room is given back with that of all others.
             flow.finished(call.cost)
             return
         }
+        guard call.link == lastLink else { return giveBack(call.cost) }
         waiting.append(call)
         startCalls()
     }
@@ -264,8 +266,12 @@ actor PeripheralLink {
         if let report { post(report) }
         // A call beside others may end before the one that subscribes is reported.
         if call.turn != .beside { reportValues() }
-        if flow.finished(call.cost) { post { $0.isReadyToWrite() } }
+        giveBack(call.cost)
         startCalls()
+    }
+
+    private func giveBack(_ cost: CallCost) {
+        if flow.finished(cost) { post { [weak self] in if let self { $0.isReadyToWrite(self) } } }
     }
 
     // MARK: Values
@@ -373,6 +379,8 @@ final class WriteFlow: Sendable {
         var commands = 0
         /// Whether the application is notified when there is room.
         var isFull = false
+        /// Whether that is on its way.
+        var isOpening = false
     }
 
     private let state = Lock(State())
@@ -401,16 +409,27 @@ final class WriteFlow: Sendable {
         }
     }
 
-    /// Gives the room of a call back; returns whether commands may be sent again.
+    /// Gives the room of a call back; returns whether commands may be sent again, by `open` on the delegate's queue.
     @discardableResult
     func finished(_ cost: CallCost) -> Bool {
         state.withLock { state in
             state.calls = max(0, state.calls - 1)
             state.bytes = max(0, state.bytes - cost.bytes)
             if cost.isCommand { state.commands = max(0, state.commands - 1) }
-            guard state.isFull, state.commands <= Self.low else { return false }
-            state.isFull = false
+            guard state.isFull, !state.isOpening, state.commands <= Self.low else { return false }
+            state.isOpening = true
             return true
+        }
+    }
+
+    /// Lets commands be sent again, in the block that reports it; returns `false` if others have taken the room, or the
+    /// link has ended.
+    func open() -> Bool {
+        state.withLock { state in
+            guard state.isOpening else { return false }
+            state.isOpening = false
+            state.isFull = state.commands >= Self.full
+            return !state.isFull
         }
     }
 

@@ -156,6 +156,38 @@ import Testing
         }
     }
 
+    /// The queue runs nothing while there is room again, and the program cancels the connection meanwhile.
+    @Test func theRoomForWritesWithoutResponseChangesWithItsReport() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.uart)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let found = try await bench.discover(peripheral, recorder)
+            let target = try #require(found[CBUUID(string: "6E400002-B5A3-F393-E0A9-E50E24DCCA9E")])
+            let values = Lock<[Bool]>([])
+            let observation = peripheral.observe(\.canSendWriteWithoutResponse, options: .new) { _, change in
+                values.withLock { $0 += change.newValue.map { [$0] } ?? [] }
+            }
+            bench.queue.suspend()
+            do {
+                defer { bench.queue.resume() }
+                await bench.central.makeCalls {
+                    for number in 0..<20 as Range<UInt8> {
+                        peripheral.writeValue(Data([number]), for: target, type: .withoutResponse)
+                    }
+                }
+                // The writes are on their way, and the report is on the queue.
+                for _ in 0..<1_000 { await Task.yield() }
+                #expect(!peripheral.canSendWriteWithoutResponse)
+                manager.cancelPeripheralConnection(peripheral)
+            }
+            try await recorder.wait(for: "didDisconnect nil")
+            #expect(recorder.lines == ["didDisconnect nil false 0"])
+            #expect(values.withLock { $0 } == [false])
+            observation.invalidate()
+        }
+    }
+
     @Test func anObservationEndsWithItsLastReference() async throws {
         try await Bench.run { bench in
             let recorder = CallbackRecorder(bench.time)
