@@ -245,8 +245,9 @@ actor PeripheralLink {
                 await self.finished(call, report, on: peripheral)
             }
         }
-        if next == waiting.count {
-            waiting.removeAll(keepingCapacity: true)
+        // Also if some always wait: those that have begun keep their values and attributes.
+        if next == waiting.count || (next >= Self.window && next >= waiting.count - next) {
+            waiting.removeFirst(next)
             next = 0
         }
     }

@@ -666,6 +666,44 @@ import Testing
         }
     }
 
+    /// Each report of a read makes another one, so that some always wait.
+    @Test func s9CallsThatHaveEndedAreReleasedWhileOthersWait() async throws {
+        try await Bench.run { bench in
+            var services: [VirtualService] = [
+                .genericAccess(name: "Changing", appearance: 0), .genericAttribute(databaseHash: nil),
+                .battery(level: 9),
+                VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, .read, value: [1])]),
+            ]
+            let device = await bench.radio.add(VirtualDevice(name: "Changing", services: services))
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let reference = WeakReference()
+            do {
+                let found = try await bench.discover(peripheral, recorder)
+                let value = try #require(found[CBUUID(string: "FFF1")])
+                let level = try #require(found[CBUUID(string: "2A19")])
+                reference.object = value
+                // The device is asked to announce changes by then.
+                try await bench.time.clock.sleep(for: .seconds(5))
+                recorder.react { line in
+                    if line.hasPrefix("didUpdateValueFor 2A19") { peripheral.readValue(for: level) }
+                }
+                await bench.central.makeCalls {
+                    for _ in 0..<40 { peripheral.readValue(for: level) }
+                    peripheral.readValue(for: value)
+                }
+                try await recorder.wait(for: "didUpdateValueFor FFF1 [1]")
+            }
+            services[3] = VirtualService(0xFFE0, [VirtualCharacteristic(0xFFE1, .read, value: [2])])
+            await device.changeServices(to: VirtualDevice(name: "Changing", services: services))
+            try await recorder.wait(for: "didModifyServices [\"FFF0\"]")
+            let count = recorder.count(of: "didUpdateValueFor 2A19")
+            try await recorder.wait(for: "didUpdateValueFor 2A19", count: count + 200)
+            #expect(reference.object == nil)
+            recorder.react { _ in }
+        }
+    }
+
     /// The device does not respond, so the channel fails after its time limit.
     @Test func s9NoCallWaitsForAChannel() async throws {
         // What keeps the far end of the channel open.
