@@ -509,6 +509,37 @@ import Testing
         }
     }
 
+    /// The queue runs nothing while the adapter goes and returns, so the program scans before it knows.
+    @Test func s7AScanThatBeginsBeforeALossIsReportedEndsWithTheReport() async throws {
+        try await Bench.run { bench in
+            await bench.radio.announceChanges()
+            let (manager, recorder) = try await bench.manager()
+            let other = CallbackRecorder(bench.time)
+            let second = CBCentralManager(delegate: other, queue: DispatchQueue(label: "other"))
+            try await other.wait(for: "state 5")
+            other.clear()
+            bench.queue.suspend()
+            do {
+                defer { bench.queue.resume() }
+                await bench.radio.powerOff()
+                try await other.wait(for: "state 4")
+                // Time goes on although the report waits.
+                bench.time.loop.release()
+                defer { bench.time.loop.hold() }
+                await bench.radio.powerOn()
+                try await other.wait(for: "state 5")
+                manager.scanForPeripherals(withServices: nil)
+                #expect(manager.isScanning)
+            }
+            try await recorder.wait(for: "state 5")
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(recorder.lines == ["state 4", "state 5"])
+            #expect(!manager.isScanning)
+            #expect(await !bench.radio.isScanning())
+            _ = second
+        }
+    }
+
     // MARK: S8 Scan
 
     @Test func s8WithoutDuplicatesADeviceIsReportedOnce() async throws {
