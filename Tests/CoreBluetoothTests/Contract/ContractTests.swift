@@ -1132,6 +1132,35 @@ import Testing
         }
     }
 
+    @Test func s13TheDelayOfOneManagerHoldsNoOther() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (first, one) = try await bench.manager()
+            let (second, other) = try await bench.manager()
+            first.scanForPeripherals(withServices: nil)
+            try await one.wait(for: "didDiscover")
+            first.stopScan()
+            let mine = try one.peripheral()
+            let yours = try #require(second.retrievePeripherals(withIdentifiers: [mine.identifier]).first)
+            let begin = bench.time.now
+            first.connect(mine, options: [CBConnectPeripheralOptionStartDelayKey: 600])
+            try await bench.time.clock.sleep(for: .seconds(10))
+            #expect(await !device.isConnected)
+            // A longer delay changes nothing, and a shorter one is kept.
+            second.connect(yours, options: [CBConnectPeripheralOptionStartDelayKey: 1_000])
+            try await bench.time.clock.sleep(for: .seconds(10))
+            second.cancelPeripheralConnection(yours)
+            try await other.wait(for: "didDisconnect nil false 0")
+            second.connect(yours, options: [CBConnectPeripheralOptionStartDelayKey: 30])
+            try await bench.time.clock.sleep(for: .seconds(29))
+            #expect(await !device.isConnected)
+            try await other.wait(for: "didConnect 2")
+            #expect(bench.time.now - begin < .seconds(60))
+            // They share the link.
+            try await one.wait(for: "didConnect 2")
+        }
+    }
+
     @Test func s13ASubscriptionEndsWithItsLastManager() async throws {
         try await Bench.run { bench in
             let device = await bench.radio.add(.heartRate)
