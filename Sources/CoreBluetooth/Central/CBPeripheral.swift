@@ -550,6 +550,8 @@ extension CBPeripheral {
             state.mtu = mtu
         }
         guard isUp else { return }
+        // Another manager may have found it since this object was created.
+        if let name = host.names[peer] { advertisedName(name) }
         if let manager { manager.delegate?.centralManager(manager, didConnect: self) }
     }
 

@@ -289,6 +289,29 @@ import Testing
             #expect(peripheral.name == "Virtual battery")
         }
     }
+
+    /// The name is not in the advertisement, and is read for the first manager.
+    @Test func aNameThatAnotherManagerHasFoundIsThereWithTheConnection() async throws {
+        try await Bench.run { bench in
+            let device = bench.radio.peripheral(.battery)
+            let id = PeerID(address: BluetoothAddress(rawValue: 0xC0_0000_0000_02), type: .random)
+            await bench.radio.place(device, as: id, advertising: VirtualAdvertisement([2, 1, 6]))
+            let (first, one) = try await bench.manager()
+            let (second, other) = try await bench.manager()
+            first.scanForPeripherals(withServices: nil)
+            try await one.wait(for: "didDiscover nil")
+            first.stopScan()
+            let mine = try one.peripheral()
+            let yours = try #require(second.retrievePeripherals(withIdentifiers: [mine.identifier]).first)
+            mine.delegate = one
+            first.connect(mine)
+            try await one.wait(for: "didUpdateName Virtual battery")
+            #expect(yours.name == nil)
+            second.connect(yours)
+            try await other.wait(for: "didConnect 2")
+            #expect(yours.name == "Virtual battery")
+        }
+    }
 }
 
 private class BaseDelegate: NSObject, CBCentralManagerDelegate {
