@@ -199,6 +199,23 @@ import Testing
         }
     }
 
+    @Test func anObservationThatAHandlerEndsReceivesNothing() async throws {
+        try await Bench.run { bench in
+            let (manager, recorder) = try await bench.manager()
+            let count = Lock(0)
+            let ended = Lock<NSKeyValueObservation?>(nil)
+            let first = manager.observe(\.isScanning) { _, _ in ended.withLock { $0 }?.invalidate() }
+            let second = manager.observe(\.isScanning) { _, _ in count.withLock { $0 += 1 } }
+            ended.withLock { $0 = second }
+            manager.scanForPeripherals(withServices: nil)
+            #expect(manager.isScanning)
+            #expect(count.withLock { $0 } == 0)
+            manager.stopScan()
+            first.invalidate()
+            _ = recorder
+        }
+    }
+
     @Test func aSubclassThatAddsDelegateMethodsIsWarnedOf() async throws {
         try await Bench.run { bench in
             let delegate = DerivedDelegate()
