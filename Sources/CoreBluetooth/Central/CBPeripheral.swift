@@ -253,7 +253,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
             let result = await Self.result { () async throws(BLEError) in
                 try await peripheral.write(bytes, to: .handle(remote.valueHandle), .withoutResponse)
             }
-            if case .failure(let error) = result, error.code != .disconnected {
+            if case .failure(let error) = result, error.code != .disconnected, error.code != .disconnecting {
                 Misuse.log("a write without response was not sent: \(error)", host: link.host)
             }
             return nil

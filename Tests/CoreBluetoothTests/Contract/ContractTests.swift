@@ -981,6 +981,23 @@ import Testing
         }
     }
 
+    /// The host finds the calls at once, so that the last writes wait while the link is being ended.
+    @Test func s10WritesOfAConnectionThatIsCancelledAreNoMisuse() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(deviceThatCounts(Lock(0)))
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let found = try await bench.discover(peripheral, recorder)
+            let target = try #require(found[CBUUID(string: "FFF1")])
+            await bench.central.makeCalls {
+                for _ in 0..<40 { peripheral.writeValue(Data([1]), for: target, type: .withoutResponse) }
+                manager.cancelPeripheralConnection(peripheral)
+            }
+            try await recorder.wait(for: "didDisconnect nil")
+            #expect(bench.log.misuse == [])
+        }
+    }
+
     @Test func s10AWriteThatDoesNotFitIsLogged() async throws {
         try await Bench.run { bench in
             _ = await bench.radio.add(.uart)
