@@ -66,6 +66,9 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
         manager?.keepState()
     }
 
+    /// Whether the manager is still there; without it nothing is reported.
+    var hasManager: Bool { manager != nil }
+
     // MARK: Properties
 
     /// The delegate, which the peripheral does not keep.

@@ -112,8 +112,14 @@ actor PeripheralLink {
         self.host = host
     }
 
-    /// Runs a report on the delegate's queue, if the peripheral object is still there.
-    nonisolated func post(_ report: @escaping Report) {
+    /// Runs a report on the delegate's queue, if the peripheral object and its manager are still there.
+    private nonisolated func post(_ report: @escaping Report) {
+        postEnd { if $0.hasManager { report($0) } }
+    }
+
+    /// Runs the report of an end on the delegate's queue. The state of the peripheral object changes also if its
+    /// manager is gone.
+    private nonisolated func postEnd(_ report: @escaping Report) {
         callbacks.post { [owner] in if let peripheral = owner.object { report(peripheral) } }
     }
 
@@ -145,7 +151,7 @@ actor PeripheralLink {
     func failed(_ error: CBError, isOfThisMachine: Bool) {
         guard close(.over) else { return }
         let time = CFAbsoluteTimeGetCurrent()
-        post { [self] in $0.failedToConnect(self, error, isOfThisMachine: isOfThisMachine, at: time) }
+        postEnd { [self] in $0.failedToConnect(self, error, isOfThisMachine: isOfThisMachine, at: time) }
     }
 
     /// The link was ended by this program, or its attempt was cancelled. The report is posted at once, before those of
@@ -153,7 +159,7 @@ actor PeripheralLink {
     func end(_ error: CBError?) {
         guard close(.over) else { return }
         let time = CFAbsoluteTimeGetCurrent()
-        post { [self] in $0.disconnected(self, error, isReconnecting: false, at: time) }
+        postEnd { [self] in $0.disconnected(self, error, isReconnecting: false, at: time) }
     }
 
     /// The link was lost. With `reconnects`, it waits for the next one.
@@ -181,14 +187,14 @@ actor PeripheralLink {
         guard case .draining(let next) = phase else { return }
         let reconnects = options.reconnects
         guard close(reconnects ? .waiting : .over) else { return }
-        post { [self] in $0.disconnected(self, error, isReconnecting: reconnects, at: time) }
+        postEnd { [self] in $0.disconnected(self, error, isReconnecting: reconnects, at: time) }
         if let next { begin(next.peripheral, mtu: next.mtu) }
     }
 
     /// The link has ended, and there is no callback for it.
     func abandon() {
         guard close(.over) else { return }
-        post { [self] in $0.abandoned(self) }
+        postEnd { [self] in $0.abandoned(self) }
     }
 
     /// Ends the calls and the subscriptions; returns `false` if that was done before.

@@ -1318,6 +1318,34 @@ import Testing
         }
     }
 
+    /// The queue runs nothing while the call ends and the manager goes.
+    @Test func s13APeripheralWhoseManagerIsDroppedReportsNothing() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            let recorder = CallbackRecorder(bench.time)
+            var manager: CBCentralManager? = CBCentralManager(delegate: recorder, queue: bench.queue)
+            try await recorder.wait(for: "state 5")
+            recorder.clear()
+            let peripheral = try await bench.connect(try #require(manager), recorder)
+            let reference = WeakReference()
+            reference.object = manager
+            // A callback that is running keeps its manager until it returns.
+            await bench.time.settle()
+            bench.queue.suspend()
+            do {
+                defer { bench.queue.resume() }
+                // A call that needs no time.
+                peripheral.startChannelSoundingSession(CBChannelSoundingSessionConfiguration(role: .initiator))
+                for _ in 0..<1_000 { await Task.yield() }
+                manager = nil
+                #expect(reference.object == nil)
+            }
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(recorder.lines == [])
+            #expect(peripheral.state == .disconnected)
+        }
+    }
+
     // MARK: S14 Reconnecting
 
     @Test func s14AutoReconnectConnectsAgain() async throws {
