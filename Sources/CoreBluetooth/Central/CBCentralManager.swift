@@ -147,12 +147,14 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     /// Stops the scan. No device is reported afterwards.
     open func stopScan() {
         guard isPoweredOn() else { return }
+        endScan()
+    }
+
+    /// Ends the scan. What it has heard is not reported any more.
+    private func endScan() {
         let (id, hub) = (id, host.hub)
         setScan(nil) { _ in hub.post { $0.stopScan(id) } }
     }
-
-    /// What was heard by the scan until now is not reported any more.
-    private func forgetScan() { setScan(nil) { _ in } }
 
     /// Sets what is scanned for from now on. `post` has the hub do that, by its number, before an observer or another
     /// thread can change it again.
@@ -250,7 +252,8 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
         return object
     }
 
-    override func adapterIsLost() { forgetScan() }
+    /// A scan that was asked for since the adapter returned, and before its loss was reported here, ends with it too.
+    override func adapterIsLost() { endScan() }
 
     override func reportState() { delegate?.centralManagerDidUpdateState(self) }
 
@@ -332,7 +335,7 @@ extension CBCentralManager {
     func scanFailed(_ error: BLEError, in scan: UInt64) {
         guard own.withLock({ $0.scan == scan }) else { return }
         host.logger.error("the scan has ended: \(error)")
-        forgetScan()
+        endScan()
     }
 
     func connectionEvent(_ event: CBConnectionEvent, _ peer: PeerID) {

@@ -29,6 +29,10 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
         /// The number of the connection among those of `link`.
         var number: UInt64 = 0
         var mtu = 23
+
+        /// Whether the program has cancelled a link whose end was not reported. It may have asked for another one
+        /// since.
+        func hasCancelled(_ link: PeripheralLink) -> Bool { self.link !== link || state == .disconnecting }
     }
 
     private weak var manager: CBCentralManager?
@@ -61,6 +65,9 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
         host.hub.post { $0.drop(link) }
         manager?.keepState()
     }
+
+    /// Whether the manager is still there; without it nothing is reported.
+    var hasManager: Bool { manager != nil }
 
     // MARK: Properties
 
@@ -249,7 +256,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
             let result = await Self.result { () async throws(BLEError) in
                 try await peripheral.write(bytes, to: .handle(remote.valueHandle), .withoutResponse)
             }
-            if case .failure(let error) = result, error.code != .disconnected {
+            if case .failure(let error) = result, error.code != .disconnected, error.code != .disconnecting {
                 Misuse.log("a write without response was not sent: \(error)", host: link.host)
             }
             return nil
@@ -546,18 +553,21 @@ extension CBPeripheral {
             state.mtu = mtu
         }
         guard isUp else { return }
+        // Another manager may have found it since this object was created.
+        if let name = host.names[peer] { advertisedName(name) }
         if let manager { manager.delegate?.centralManager(manager, didConnect: self) }
     }
 
     func failedToConnect(
         _ link: PeripheralLink, _ error: CBError, isOfThisMachine: Bool, at time: CFAbsoluteTime
     ) {
-        let (isCurrent, isCancelled) = own.withLock {
-            ($0.link === link, $0.link === link && $0.state == .disconnecting)
-        }
+        let (isCurrent, isCancelled) = own.withLock { ($0.link === link, $0.hasCancelled(link)) }
         // What the run before had is not lost because, for example, the disk with the bonds is mounted late.
         if isCurrent, isOfThisMachine, link.options.isRestored, let kept { manager?.keepFailed(kept, peer) }
-        guard change(to: .disconnected, by: link), let manager else { return }
+        let isDown = change(to: .disconnected, by: link) || state != .connected
+        // Those of a lost link have stayed until now.
+        if isDown, services != nil { setServices(nil) }
+        guard let manager else { return }
         if isCancelled {
             manager.delegate?.centralManager(
                 manager, didDisconnectPeripheral: self, timestamp: time, isReconnecting: false, error: nil)
@@ -568,11 +578,11 @@ extension CBPeripheral {
 
     func disconnected(_ link: PeripheralLink, _ error: CBError?, isReconnecting: Bool, at time: CFAbsoluteTime) {
         // A link that the program has cancelled, and asked for again, reports its end with the new state.
-        let isCancelled = own.withLock { $0.link === link && $0.state == .disconnecting }
+        let isCancelled = own.withLock { $0.hasCancelled(link) }
         // The end of the new attempt is on its way.
         if isReconnecting, isCancelled { return }
         let isCurrent = change(to: isReconnecting ? .connecting : .disconnected, by: link)
-        if isCurrent, !isReconnecting { setServices(nil) }
+        if !isReconnecting, isCurrent || state != .connected { setServices(nil) }
         guard let manager else { return }
         manager.delegate?.centralManager(
             manager, didDisconnectPeripheral: self, timestamp: time, isReconnecting: isReconnecting,
@@ -602,7 +612,9 @@ extension CBPeripheral {
         observers.changed(.name, on: self, from: old as Any, to: Optional(name) as Any)
     }
 
-    func isReadyToWrite() {
+    func isReadyToWrite(_ link: PeripheralLink) {
+        // The link may have ended, or have been cancelled, or have no room again.
+        guard link.flow.open(), canSendWriteWithoutResponse else { return }
         observers.changed(.canSendWriteWithoutResponse, on: self, from: false, to: true)
         delegate?.peripheralIsReady(toSendWriteWithoutResponse: self)
     }

@@ -16,6 +16,9 @@ final class DiscoveredAttributes: Sendable {
 
     private let known = Lock<[CBService]?>(nil)
 
+    /// Services that include each other would keep each other for good.
+    deinit { Self.all(services ?? []).forEach { $0.invalidate() } }
+
     /// The services; `nil` before their discovery, and after the end of the link.
     var services: [CBService]? { known.withLock { $0 } }
 

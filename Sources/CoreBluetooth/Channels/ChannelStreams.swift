@@ -121,16 +121,30 @@ final class StreamEvents: @unchecked Sendable {
 
     private func deliver(_ number: UInt64) {
         var delivered: [Stream.Event] = []
-        let (stream, delegate) = state.withLock { state -> (Stream?, (any StreamDelegate)?) in
-            guard state.delivery == number else { return (nil, nil) }
+        let stream = state.withLock { state -> Stream? in
+            guard state.delivery == number else { return nil }
             state.isScheduled = false
-            guard !state.runLoops.isEmpty, state.status != .closed else { return (nil, nil) }
+            guard !state.runLoops.isEmpty, state.status != .closed else { return nil }
             swap(&delivered, &state.waiting)
             if state.status == .opening { state.status = .open }
-            return (state.stream, state.delegate)
+            return state.stream
         }
         guard let stream else { return }
-        for event in delivered where status != .closed { delegate?.stream(stream, handle: event) }
+        for (index, event) in delivered.enumerated() {
+            // The delegate may have closed the stream, removed it from the run loop, or left it.
+            guard mayDeliver(delivered[index...]) else { return }
+            delegate?.stream(stream, handle: event)
+        }
+    }
+
+    /// Whether events can be delivered at this moment. Without a run loop they wait again, before those that came since.
+    private func mayDeliver(_ events: ArraySlice<Stream.Event>) -> Bool {
+        state.withLock { state in
+            if state.status == .closed { return false }
+            if !state.runLoops.isEmpty { return true }
+            state.waiting = Array(events) + state.waiting.filter { !events.contains($0) }
+            return false
+        }
     }
 }
 

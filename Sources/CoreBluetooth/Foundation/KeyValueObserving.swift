@@ -179,6 +179,8 @@ final class KeyValueObservers: Sendable {
     /// Informs the observers of a property that has changed.
     func changed(_ property: ObservedProperty, on object: AnyObject, from old: Any, to new: Any) {
         for observer in state.withLock({ $0.observers }) where observer.property == property {
+            // A handler before this one may have ended it.
+            guard state.withLock({ $0.observers.contains { $0.id == observer.id } }) else { continue }
             observer.notify(object, old, new)
         }
     }

@@ -112,8 +112,14 @@ actor PeripheralLink {
         self.host = host
     }
 
-    /// Runs a report on the delegate's queue, if the peripheral object is still there.
-    nonisolated func post(_ report: @escaping Report) {
+    /// Runs a report on the delegate's queue, if the peripheral object and its manager are still there.
+    private nonisolated func post(_ report: @escaping Report) {
+        postEnd { if $0.hasManager { report($0) } }
+    }
+
+    /// Runs the report of an end on the delegate's queue. The state of the peripheral object changes also if its
+    /// manager is gone.
+    private nonisolated func postEnd(_ report: @escaping Report) {
         callbacks.post { [owner] in if let peripheral = owner.object { report(peripheral) } }
     }
 
@@ -145,7 +151,7 @@ actor PeripheralLink {
     func failed(_ error: CBError, isOfThisMachine: Bool) {
         guard close(.over) else { return }
         let time = CFAbsoluteTimeGetCurrent()
-        post { [self] in $0.failedToConnect(self, error, isOfThisMachine: isOfThisMachine, at: time) }
+        postEnd { [self] in $0.failedToConnect(self, error, isOfThisMachine: isOfThisMachine, at: time) }
     }
 
     /// The link was ended by this program, or its attempt was cancelled. The report is posted at once, before those of
@@ -153,7 +159,7 @@ actor PeripheralLink {
     func end(_ error: CBError?) {
         guard close(.over) else { return }
         let time = CFAbsoluteTimeGetCurrent()
-        post { [self] in $0.disconnected(self, error, isReconnecting: false, at: time) }
+        postEnd { [self] in $0.disconnected(self, error, isReconnecting: false, at: time) }
     }
 
     /// The link was lost. With `reconnects`, it waits for the next one.
@@ -181,14 +187,14 @@ actor PeripheralLink {
         guard case .draining(let next) = phase else { return }
         let reconnects = options.reconnects
         guard close(reconnects ? .waiting : .over) else { return }
-        post { [self] in $0.disconnected(self, error, isReconnecting: reconnects, at: time) }
+        postEnd { [self] in $0.disconnected(self, error, isReconnecting: reconnects, at: time) }
         if let next { begin(next.peripheral, mtu: next.mtu) }
     }
 
     /// The link has ended, and there is no callback for it.
     func abandon() {
         guard close(.over) else { return }
-        post { [self] in $0.abandoned(self) }
+        postEnd { [self] in $0.abandoned(self) }
     }
 
     /// Ends the calls and the subscriptions; returns `false` if that was done before.
@@ -223,10 +229,12 @@ actor PeripheralLink {
 
     /// Adds a call after those that were made before. One that was made on another link is dropped.
     func add(_ call: Call) {
-        guard case .up = phase, call.link == lastLink else {
+        guard case .up = phase else {
+            // Its room is given back with that of all others.
             flow.finished(call.cost)
             return
         }
+        guard call.link == lastLink else { return giveBack(call.cost) }
         waiting.append(call)
         startCalls()
     }
@@ -243,8 +251,9 @@ actor PeripheralLink {
                 await self.finished(call, report, on: peripheral)
             }
         }
-        if next == waiting.count {
-            waiting.removeAll(keepingCapacity: true)
+        // Also if some always wait: those that have begun keep their values and attributes.
+        if next == waiting.count || (next >= Self.window && next >= waiting.count - next) {
+            waiting.removeFirst(next)
             next = 0
         }
     }
@@ -264,8 +273,12 @@ actor PeripheralLink {
         if let report { post(report) }
         // A call beside others may end before the one that subscribes is reported.
         if call.turn != .beside { reportValues() }
-        if flow.finished(call.cost) { post { $0.isReadyToWrite() } }
+        giveBack(call.cost)
         startCalls()
+    }
+
+    private func giveBack(_ cost: CallCost) {
+        if flow.finished(cost) { post { [weak self] in if let self { $0.isReadyToWrite(self) } } }
     }
 
     // MARK: Values
@@ -373,6 +386,8 @@ final class WriteFlow: Sendable {
         var commands = 0
         /// Whether the application is notified when there is room.
         var isFull = false
+        /// Whether that is on its way.
+        var isOpening = false
     }
 
     private let state = Lock(State())
@@ -401,16 +416,27 @@ final class WriteFlow: Sendable {
         }
     }
 
-    /// Gives the room of a call back; returns whether commands may be sent again.
+    /// Gives the room of a call back; returns whether commands may be sent again, by `open` on the delegate's queue.
     @discardableResult
     func finished(_ cost: CallCost) -> Bool {
         state.withLock { state in
             state.calls = max(0, state.calls - 1)
             state.bytes = max(0, state.bytes - cost.bytes)
             if cost.isCommand { state.commands = max(0, state.commands - 1) }
-            guard state.isFull, state.commands <= Self.low else { return false }
-            state.isFull = false
+            guard state.isFull, !state.isOpening, state.commands <= Self.low else { return false }
+            state.isOpening = true
             return true
+        }
+    }
+
+    /// Lets commands be sent again, in the block that reports it; returns `false` if others have taken the room, or the
+    /// link has ended.
+    func open() -> Bool {
+        state.withLock { state in
+            guard state.isOpening else { return false }
+            state.isOpening = false
+            state.isFull = state.commands >= Self.full
+            return !state.isFull
         }
     }
 

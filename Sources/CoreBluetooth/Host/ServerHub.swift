@@ -380,10 +380,9 @@ actor ServerHub {
                 let lease = try await local.advertise(advertisement)
                 guard await self.keep(lease, number, of: id) else {
                     await lease.stop()
-                    let stopped = CBError(
-                        .operationCancelled,
-                        userInfo: [NSLocalizedDescriptionKey: "Advertising was stopped before it began."])
-                    return entry.post { $0.advertisingBegan(stopped, start: start) }
+                    return entry.post {
+                        $0.advertisingBegan(CBPeripheralManager.advertisingWasStopped, start: start)
+                    }
                 }
                 entry.post { $0.advertisingBegan(nil, start: start) }
             } catch {

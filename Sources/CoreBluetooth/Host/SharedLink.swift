@@ -27,6 +27,9 @@ actor SharedLink {
     private var users: [PeripheralLink] = []
     private var leaving: [PeripheralLink] = []
     private var attempt: Task<Result<Peripheral, BLEError>, Never>?
+    /// The time at which the attempt begins, by the delay of the user that wants it first, and the wait for it.
+    private var start: BootInstant?
+    private var delay: Task<Void?, Never>?
     private var connection: Peripheral?
     private var isRunning = false
     /// The wait for the next attempt, after attempts that have failed, and their number.
@@ -59,6 +62,11 @@ actor SharedLink {
         users.append(link)
         if let connection, !isEnding { admit(link, to: connection) }
         pause?.cancel()
+        let wanted = hub.central.clock.now + link.options.startDelay
+        if let start, wanted < start {
+            self.start = wanted
+            delay?.cancel()
+        }
         guard !isRunning else { return }
         isRunning = true
         Task(executorPreference: loop) { await self.run() }
@@ -106,6 +114,7 @@ actor SharedLink {
     private func end() {
         isEnding = true
         attempt?.cancel()
+        delay?.cancel()
         pause?.cancel()
         guard let connection else { return }
         Task(executorPreference: loop) { await connection.disconnect() }
@@ -135,10 +144,10 @@ actor SharedLink {
 
     private func connect() async -> Result<Peripheral, BLEError> {
         let (central, peer) = (hub.central, peer)
-        let delay = users.map(\.options.startDelay).min() ?? .zero
+        start = central.clock.now + (users.map(\.options.startDelay).min() ?? .zero)
         let attempt = Task(executorPreference: loop) { () async -> Result<Peripheral, BLEError> in
+            await self.awaitStart()
             do throws(BLEError) {
-                if delay > .zero { try? await central.clock.sleep(for: delay) }
                 return .success(try await central.connect(peer, ConnectOptions(timeout: nil)))
             } catch {
                 return .failure(error)
@@ -147,6 +156,19 @@ actor SharedLink {
         self.attempt = attempt
         defer { self.attempt = nil }
         return await attempt.value
+    }
+
+    /// Waits for the start of the attempt, which comes earlier if a user joins that wants it then, or until it is
+    /// cancelled.
+    private func awaitStart() async {
+        let clock = hub.central.clock
+        while let start, start > clock.now, !isEnding {
+            let delay = Task(executorPreference: loop) { try? await clock.sleep(until: start) }
+            self.delay = delay
+            _ = await delay.value
+        }
+        start = nil
+        delay = nil
     }
 
     private func failed(_ error: BLEError) async {

@@ -31,6 +31,11 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     /// The number of updates that may wait, and down to which they must go before there is room again.
     private static let (updateLimit, updateLow) = (20, 4)
 
+    /// The error for a start that was stopped before it was reported.
+    static let advertisingWasStopped = CBError(
+        .operationCancelled,
+        userInfo: [NSLocalizedDescriptionKey: "Advertising was stopped before its start was reported."])
+
     private let own = Lock(State())
     private let keeper: ManagerStateFile<PeripheralManagerState>?
 
@@ -149,19 +154,20 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     /// `CBError.operationCancelled`, or with the error that it ended with.
     open func stopAdvertising() {
         guard isPoweredOn() else { return }
-        let (id, hub, server) = (id, host.hub, host.server)
-        endAdvertising { hub.post { _ in server.assumeIsolated { $0.stopAdvertising(of: id) } } }
+        endAdvertising()
     }
 
-    /// Ends what is advertised. `post` has the server do that, before an observer or another thread can start again.
-    private func endAdvertising(_ post: () -> Void) {
+    /// Ends what is advertised.
+    private func endAdvertising() {
+        let (id, hub, server) = (id, host.hub, host.server)
         let wasOn = own.withLock { state in
             defer { state.isAdvertising = false }
             state.wantsAdvertising = false
             state.advertisement = nil
             state.restored = nil
             state.start += 1
-            post()
+            // Before an observer or another thread can start again.
+            hub.post { _ in server.assumeIsolated { $0.stopAdvertising(of: id) } }
             return state.isAdvertising
         }
         if wasOn { observers.changed(.isAdvertising, on: self, from: true, to: false) }
@@ -287,7 +293,8 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
 
     // MARK: On the delegate's queue
 
-    override func adapterIsLost() { endAdvertising {} }
+    /// What was asked for since the adapter returned, and before its loss was reported here, ends with it too.
+    override func adapterIsLost() { endAdvertising() }
 
     override func adapterIsReady() {
         if let restored = own.withLock({ $0.restored }) { begin(restored, isRestored: true) }
@@ -332,7 +339,10 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
             if isQuiet { host.logger.error("what the run before has advertised is not advertised: \(error)") }
         }
         guard !isQuiet else { return }
-        delegate?.peripheralManagerDidStartAdvertising(self, error: error)
+        // It may have begun and been stopped before this report.
+        var reported = error
+        if !isCurrent, error == nil { reported = CBPeripheralManager.advertisingWasStopped }
+        delegate?.peripheralManagerDidStartAdvertising(self, error: reported)
     }
 
     func updateEnded() {

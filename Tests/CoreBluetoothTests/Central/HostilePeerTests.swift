@@ -179,4 +179,29 @@ import Testing
             #expect(included == nil)
         }
     }
+
+    @Test(.row("G11")) func includesInACircleEndWithAPeripheralThatIsDropped() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(
+                VirtualDevice(
+                    name: "Circle",
+                    services: [VirtualService(0xFFF1, includes: [1], []), VirtualService(0xFFF3, includes: [0], [])]))
+            let (manager, recorder) = try await bench.manager()
+            weak var included: CBService?
+            do {
+                let peripheral = try await bench.connect(manager, recorder)
+                _ = try await bench.discover(peripheral, recorder)
+                for service in peripheral.services ?? [] {
+                    peripheral.discoverIncludedServices(nil, for: service)
+                    try await recorder.wait(for: "didDiscoverIncludedServicesFor \(service.uuid) nil")
+                }
+                included = peripheral.services?.last
+                #expect(included?.includedServices?.first?.includedServices?.first === included)
+            }
+            recorder.forget()
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(await !device.isConnected)
+            #expect(included == nil)
+        }
+    }
 }

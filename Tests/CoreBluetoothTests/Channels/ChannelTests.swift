@@ -110,6 +110,16 @@ import Testing
         await line.link.disconnect()
     }
 
+    /// There is room for bytes as soon as the stream is open, so both events come together.
+    @Test(arguments: [true, false]) func aDelegateThatLeavesItsStreamReceivesNoOtherEvent(removes: Bool) async throws {
+        let line = try await Line()
+        let (before, after) = await onThread { LeavingWalk(line.channel.outputStream, removes: removes).run() }
+        #expect(before == [.openCompleted])
+        // What waited is delivered where the stream is scheduled next.
+        #expect(after == (removes ? [.openCompleted, .hasSpaceAvailable] : [.openCompleted]))
+        await line.link.disconnect()
+    }
+
     @Test func theEndComesOnceAndAfterTheBytes() async throws {
         let line = try await Line()
         line.channel.inputStream.open()
@@ -399,4 +409,35 @@ private final class MovingWalk: NSObject, StreamDelegate {
     }
 
     func stream(_ aStream: Stream, handle eventCode: Stream.Event) { events.append(eventCode) }
+}
+
+/// Removes its stream from the run loop, or is its delegate no more, with the first event.
+private final class LeavingWalk: NSObject, StreamDelegate {
+    private let stream: OutputStream
+    private let removes: Bool
+    private var events: [Stream.Event] = []
+
+    init(_ stream: OutputStream, removes: Bool) {
+        self.stream = stream
+        self.removes = removes
+    }
+
+    /// Returns the events until then, and all events after the stream was scheduled again.
+    func run() -> (before: [Stream.Event], after: [Stream.Event]) {
+        stream.delegate = self
+        stream.schedule(in: .current, forMode: .default)
+        stream.open()
+        while events.isEmpty, RunLoop.current.run(mode: .default, before: .distantFuture) {}
+        let before = events
+        guard removes else { return (before, before) }
+        stream.schedule(in: .current, forMode: .default)
+        while events.count < 2, RunLoop.current.run(mode: .default, before: .distantFuture) {}
+        return (before, events)
+    }
+
+    func stream(_ aStream: Stream, handle eventCode: Stream.Event) {
+        events.append(eventCode)
+        guard events.count == 1 else { return }
+        if removes { aStream.remove(from: .current, forMode: .default) } else { aStream.delegate = nil }
+    }
 }

@@ -293,6 +293,39 @@ import Testing
         }
     }
 
+    /// The queue of the first manager runs nothing while its attempt fails, so its program does not know.
+    @Test func s5AFailedAttemptThatWasCancelledIsReportedAsCancelledAlsoIfTheNextOneHasBegun() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (first, one) = try await bench.manager()
+            let other = CallbackRecorder(bench.time)
+            let second = CBCentralManager(delegate: other, queue: DispatchQueue(label: "other"))
+            try await other.wait(for: "state 5")
+            first.scanForPeripherals(withServices: nil)
+            try await one.wait(for: "didDiscover")
+            first.stopScan()
+            await bench.time.settle()
+            one.clear()
+            let mine = try one.peripheral()
+            let yours = try #require(second.retrievePeripherals(withIdentifiers: [mine.identifier]).first)
+            await bench.radio.refuseConnections(to: device, with: [.connectionLimitExceeded])
+            bench.queue.suspend()
+            do {
+                defer { bench.queue.resume() }
+                // The host finds both at once, so that they share the attempt.
+                await bench.central.makeCalls {
+                    first.connect(mine)
+                    second.connect(yours)
+                }
+                try await other.wait(for: "didFailToConnect CB 11")
+                first.cancelPeripheralConnection(mine)
+                first.connect(mine)
+            }
+            try await one.wait(for: "didConnect 2")
+            #expect(one.lines == ["didDisconnect nil false 1", "didConnect 2"])
+        }
+    }
+
     // MARK: S6 After a disconnect
 
     @Test func s6NothingIsReportedAfterTheDisconnection() async throws {
@@ -476,6 +509,37 @@ import Testing
         }
     }
 
+    /// The queue runs nothing while the adapter goes and returns, so the program scans before it knows.
+    @Test func s7AScanThatBeginsBeforeALossIsReportedEndsWithTheReport() async throws {
+        try await Bench.run { bench in
+            await bench.radio.announceChanges()
+            let (manager, recorder) = try await bench.manager()
+            let other = CallbackRecorder(bench.time)
+            let second = CBCentralManager(delegate: other, queue: DispatchQueue(label: "other"))
+            try await other.wait(for: "state 5")
+            other.clear()
+            bench.queue.suspend()
+            do {
+                defer { bench.queue.resume() }
+                await bench.radio.powerOff()
+                try await other.wait(for: "state 4")
+                // Time goes on although the report waits.
+                bench.time.loop.release()
+                defer { bench.time.loop.hold() }
+                await bench.radio.powerOn()
+                try await other.wait(for: "state 5")
+                manager.scanForPeripherals(withServices: nil)
+                #expect(manager.isScanning)
+            }
+            try await recorder.wait(for: "state 5")
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(recorder.lines == ["state 4", "state 5"])
+            #expect(!manager.isScanning)
+            #expect(await !bench.radio.isScanning())
+            _ = second
+        }
+    }
+
     // MARK: S8 Scan
 
     @Test func s8WithoutDuplicatesADeviceIsReportedOnce() async throws {
@@ -630,6 +694,44 @@ import Testing
                 "didUpdateValueFor 2A38 [1]", "didWriteValueFor 2A39 nil", "didDiscoverCharacteristicsFor 180D nil",
             ]
             #expect(recorder.lines == (0..<30).flatMap { _ in round })
+        }
+    }
+
+    /// Each report of a read makes another one, so that some always wait.
+    @Test func s9CallsThatHaveEndedAreReleasedWhileOthersWait() async throws {
+        try await Bench.run { bench in
+            var services: [VirtualService] = [
+                .genericAccess(name: "Changing", appearance: 0), .genericAttribute(databaseHash: nil),
+                .battery(level: 9),
+                VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, .read, value: [1])]),
+            ]
+            let device = await bench.radio.add(VirtualDevice(name: "Changing", services: services))
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let reference = WeakReference()
+            do {
+                let found = try await bench.discover(peripheral, recorder)
+                let value = try #require(found[CBUUID(string: "FFF1")])
+                let level = try #require(found[CBUUID(string: "2A19")])
+                reference.object = value
+                // The device is asked to announce changes by then.
+                try await bench.time.clock.sleep(for: .seconds(5))
+                recorder.react { line in
+                    if line.hasPrefix("didUpdateValueFor 2A19") { peripheral.readValue(for: level) }
+                }
+                await bench.central.makeCalls {
+                    for _ in 0..<40 { peripheral.readValue(for: level) }
+                    peripheral.readValue(for: value)
+                }
+                try await recorder.wait(for: "didUpdateValueFor FFF1 [1]")
+            }
+            services[3] = VirtualService(0xFFE0, [VirtualCharacteristic(0xFFE1, .read, value: [2])])
+            await device.changeServices(to: VirtualDevice(name: "Changing", services: services))
+            try await recorder.wait(for: "didModifyServices [\"FFF0\"]")
+            let count = recorder.count(of: "didUpdateValueFor 2A19")
+            try await recorder.wait(for: "didUpdateValueFor 2A19", count: count + 200)
+            #expect(reference.object == nil)
+            recorder.react { _ in }
         }
     }
 
@@ -879,6 +981,23 @@ import Testing
         }
     }
 
+    /// The host finds the calls at once, so that the last writes wait while the link is being ended.
+    @Test func s10WritesOfAConnectionThatIsCancelledAreNoMisuse() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(deviceThatCounts(Lock(0)))
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let found = try await bench.discover(peripheral, recorder)
+            let target = try #require(found[CBUUID(string: "FFF1")])
+            await bench.central.makeCalls {
+                for _ in 0..<40 { peripheral.writeValue(Data([1]), for: target, type: .withoutResponse) }
+                manager.cancelPeripheralConnection(peripheral)
+            }
+            try await recorder.wait(for: "didDisconnect nil")
+            #expect(bench.log.misuse == [])
+        }
+    }
+
     @Test func s10AWriteThatDoesNotFitIsLogged() async throws {
         try await Bench.run { bench in
             _ = await bench.radio.add(.uart)
@@ -1030,6 +1149,35 @@ import Testing
         }
     }
 
+    @Test func s13TheDelayOfOneManagerHoldsNoOther() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (first, one) = try await bench.manager()
+            let (second, other) = try await bench.manager()
+            first.scanForPeripherals(withServices: nil)
+            try await one.wait(for: "didDiscover")
+            first.stopScan()
+            let mine = try one.peripheral()
+            let yours = try #require(second.retrievePeripherals(withIdentifiers: [mine.identifier]).first)
+            let begin = bench.time.now
+            first.connect(mine, options: [CBConnectPeripheralOptionStartDelayKey: 600])
+            try await bench.time.clock.sleep(for: .seconds(10))
+            #expect(await !device.isConnected)
+            // A longer delay changes nothing, and a shorter one is kept.
+            second.connect(yours, options: [CBConnectPeripheralOptionStartDelayKey: 1_000])
+            try await bench.time.clock.sleep(for: .seconds(10))
+            second.cancelPeripheralConnection(yours)
+            try await other.wait(for: "didDisconnect nil false 0")
+            second.connect(yours, options: [CBConnectPeripheralOptionStartDelayKey: 30])
+            try await bench.time.clock.sleep(for: .seconds(29))
+            #expect(await !device.isConnected)
+            try await other.wait(for: "didConnect 2")
+            #expect(bench.time.now - begin < .seconds(60))
+            // They share the link.
+            try await one.wait(for: "didConnect 2")
+        }
+    }
+
     @Test func s13ASubscriptionEndsWithItsLastManager() async throws {
         try await Bench.run { bench in
             let device = await bench.radio.add(.heartRate)
@@ -1170,6 +1318,34 @@ import Testing
         }
     }
 
+    /// The queue runs nothing while the call ends and the manager goes.
+    @Test func s13APeripheralWhoseManagerIsDroppedReportsNothing() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            let recorder = CallbackRecorder(bench.time)
+            var manager: CBCentralManager? = CBCentralManager(delegate: recorder, queue: bench.queue)
+            try await recorder.wait(for: "state 5")
+            recorder.clear()
+            let peripheral = try await bench.connect(try #require(manager), recorder)
+            let reference = WeakReference()
+            reference.object = manager
+            // A callback that is running keeps its manager until it returns.
+            await bench.time.settle()
+            bench.queue.suspend()
+            do {
+                defer { bench.queue.resume() }
+                // A call that needs no time.
+                peripheral.startChannelSoundingSession(CBChannelSoundingSessionConfiguration(role: .initiator))
+                for _ in 0..<1_000 { await Task.yield() }
+                manager = nil
+                #expect(reference.object == nil)
+            }
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(recorder.lines == [])
+            #expect(peripheral.state == .disconnected)
+        }
+    }
+
     // MARK: S14 Reconnecting
 
     @Test func s14AutoReconnectConnectsAgain() async throws {
@@ -1229,6 +1405,40 @@ import Testing
             try await one.wait(for: "didUpdateValueFor 2A38 [1]")
             #expect(yours.state == .connected)
             _ = (first, second)
+        }
+    }
+
+    /// The queue of the first manager runs nothing while its link is lost, so its program does not know.
+    @Test(arguments: [true, false])
+    func s14ALostLinkThatWasCancelledIsReportedAsCancelledAlsoIfTheNextOneIsAskedFor(_ reconnects: Bool) async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (first, one) = try await bench.manager()
+            let options = [CBConnectPeripheralOptionEnableAutoReconnect: reconnects]
+            let mine = try await bench.connect(first, one, options: options)
+            let other = CallbackRecorder(bench.time)
+            let second = CBCentralManager(delegate: other, queue: DispatchQueue(label: "other"))
+            try await other.wait(for: "state 5")
+            let yours = try #require(second.retrievePeripherals(withIdentifiers: [mine.identifier]).first)
+            second.connect(yours)
+            try await other.wait(for: "didConnect 2")
+            _ = try await bench.discover(mine, one)
+            await bench.time.settle()
+            one.clear()
+            let hadServices = Lock<[Bool]>([])
+            one.react { _ in hadServices.withLock { $0.append(mine.services != nil) } }
+            bench.queue.suspend()
+            do {
+                defer { bench.queue.resume() }
+                await bench.radio.disconnect(device)
+                try await other.wait(for: "didDisconnect CB 7")
+                #expect(mine.state == .connected)
+                first.cancelPeripheralConnection(mine)
+                first.connect(mine, options: options)
+            }
+            try await one.wait(for: "didConnect 2")
+            #expect(one.lines == ["didDisconnect nil false 1", "didConnect 2"])
+            #expect(hadServices.withLock { $0 } == [false, false])
         }
     }
 

@@ -156,6 +156,38 @@ import Testing
         }
     }
 
+    /// The queue runs nothing while there is room again, and the program cancels the connection meanwhile.
+    @Test func theRoomForWritesWithoutResponseChangesWithItsReport() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.uart)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let found = try await bench.discover(peripheral, recorder)
+            let target = try #require(found[CBUUID(string: "6E400002-B5A3-F393-E0A9-E50E24DCCA9E")])
+            let values = Lock<[Bool]>([])
+            let observation = peripheral.observe(\.canSendWriteWithoutResponse, options: .new) { _, change in
+                values.withLock { $0 += change.newValue.map { [$0] } ?? [] }
+            }
+            bench.queue.suspend()
+            do {
+                defer { bench.queue.resume() }
+                await bench.central.makeCalls {
+                    for number in 0..<20 as Range<UInt8> {
+                        peripheral.writeValue(Data([number]), for: target, type: .withoutResponse)
+                    }
+                }
+                // The writes are on their way, and the report is on the queue.
+                for _ in 0..<1_000 { await Task.yield() }
+                #expect(!peripheral.canSendWriteWithoutResponse)
+                manager.cancelPeripheralConnection(peripheral)
+            }
+            try await recorder.wait(for: "didDisconnect nil")
+            #expect(recorder.lines == ["didDisconnect nil false 0"])
+            #expect(values.withLock { $0 } == [false])
+            observation.invalidate()
+        }
+    }
+
     @Test func anObservationEndsWithItsLastReference() async throws {
         try await Bench.run { bench in
             let recorder = CallbackRecorder(bench.time)
@@ -164,6 +196,23 @@ import Testing
             do { _ = manager.observe(\.state) { _, _ in count.withLock { $0 += 1 } } }
             try await recorder.wait(for: "state 5")
             #expect(count.withLock { $0 } == 0)
+        }
+    }
+
+    @Test func anObservationThatAHandlerEndsReceivesNothing() async throws {
+        try await Bench.run { bench in
+            let (manager, recorder) = try await bench.manager()
+            let count = Lock(0)
+            let ended = Lock<NSKeyValueObservation?>(nil)
+            let first = manager.observe(\.isScanning) { _, _ in ended.withLock { $0 }?.invalidate() }
+            let second = manager.observe(\.isScanning) { _, _ in count.withLock { $0 += 1 } }
+            ended.withLock { $0 = second }
+            manager.scanForPeripherals(withServices: nil)
+            #expect(manager.isScanning)
+            #expect(count.withLock { $0 } == 0)
+            manager.stopScan()
+            first.invalidate()
+            _ = recorder
         }
     }
 
@@ -255,6 +304,29 @@ import Testing
             manager.connect(peripheral)
             try await recorder.wait(for: "didUpdateName Virtual battery")
             #expect(peripheral.name == "Virtual battery")
+        }
+    }
+
+    /// The name is not in the advertisement, and is read for the first manager.
+    @Test func aNameThatAnotherManagerHasFoundIsThereWithTheConnection() async throws {
+        try await Bench.run { bench in
+            let device = bench.radio.peripheral(.battery)
+            let id = PeerID(address: BluetoothAddress(rawValue: 0xC0_0000_0000_02), type: .random)
+            await bench.radio.place(device, as: id, advertising: VirtualAdvertisement([2, 1, 6]))
+            let (first, one) = try await bench.manager()
+            let (second, other) = try await bench.manager()
+            first.scanForPeripherals(withServices: nil)
+            try await one.wait(for: "didDiscover nil")
+            first.stopScan()
+            let mine = try one.peripheral()
+            let yours = try #require(second.retrievePeripherals(withIdentifiers: [mine.identifier]).first)
+            mine.delegate = one
+            first.connect(mine)
+            try await one.wait(for: "didUpdateName Virtual battery")
+            #expect(yours.name == nil)
+            second.connect(yours)
+            try await other.wait(for: "didConnect 2")
+            #expect(yours.name == "Virtual battery")
         }
     }
 }

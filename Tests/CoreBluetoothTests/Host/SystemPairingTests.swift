@@ -337,6 +337,27 @@ import Testing
         }
     }
 
+    @Test func s14TheServicesOfALostLinkEndWithTheLastAttempt() async throws {
+        let folder = try Folder()
+        try await Bench.run(Self.settings(folder)) { bench in
+            let device = await bench.radio.add(Self.lock())
+            let (manager, recorder) = try await bench.manager()
+            let options = [CBConnectPeripheralOptionEnableAutoReconnect: true]
+            let peripheral = try await bench.connect(manager, recorder, options: options)
+            let value = try #require(try await bench.discover(peripheral, recorder)[sealed])
+            peripheral.readValue(for: value)
+            try await recorder.wait(for: "didUpdateValueFor FFF1 [7]")
+            recorder.clear()
+            // The next link cannot be encrypted, and no later one could.
+            await device.forgetBonds()
+            await bench.radio.disconnect(device)
+            try await recorder.wait(for: "didFailToConnect")
+            #expect(recorder.lines == ["didDisconnect CB 7 true 1", "didFailToConnect CB 14"])
+            #expect(peripheral.state == .disconnected)
+            #expect(peripheral.services == nil)
+        }
+    }
+
     @Test func s12ABondedDeviceKeepsItsIdentifier() async throws {
         let folder = try Folder()
         try await Bench.run(Self.settings(folder)) { bench in

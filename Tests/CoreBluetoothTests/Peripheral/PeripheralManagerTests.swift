@@ -592,6 +592,63 @@ import Testing
         }
     }
 
+    /// The queue runs nothing while advertising begins and ends.
+    @Test func aStartThatIsStoppedBeforeItsReportIsReportedAsCancelled() async throws {
+        try await Bench.run { bench in
+            let (manager, recorder, _, _) = try await offer(bench)
+            manager.stopAdvertising()
+            await bench.time.settle()
+            #expect(await bench.radio.advertisements().isEmpty)
+            bench.queue.suspend()
+            do {
+                defer { bench.queue.resume() }
+                manager.startAdvertising(nil)
+                while await bench.radio.advertisements().isEmpty, !Task.isCancelled { await Task.yield() }
+                // Its report is on the queue by then.
+                for _ in 0..<1_000 { await Task.yield() }
+                manager.stopAdvertising()
+            }
+            try await recorder.wait(for: "didStartAdvertising CB 5")
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(recorder.lines == ["didStartAdvertising CB 5"])
+            #expect(!manager.isAdvertising)
+            #expect(await bench.radio.advertisements().isEmpty)
+        }
+    }
+
+    /// The queue of the first manager runs nothing while the adapter goes and returns, so its program does not know.
+    @Test func advertisingThatBeginsBeforeALossIsReportedEndsWithTheReport() async throws {
+        try await Bench.run { bench in
+            await bench.radio.announceChanges()
+            let recorder = CallbackRecorder(bench.time)
+            let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
+            try await recorder.wait(for: "state 5")
+            recorder.clear()
+            let other = CallbackRecorder(bench.time)
+            let second = CBCentralManager(delegate: other, queue: DispatchQueue(label: "other"))
+            try await other.wait(for: "state 5")
+            other.clear()
+            bench.queue.suspend()
+            do {
+                defer { bench.queue.resume() }
+                await bench.radio.powerOff()
+                try await other.wait(for: "state 4")
+                // Time goes on although the report waits.
+                bench.time.loop.release()
+                defer { bench.time.loop.hold() }
+                await bench.radio.powerOn()
+                try await other.wait(for: "state 5")
+                manager.startAdvertising(nil)
+            }
+            try await recorder.wait(for: "didStartAdvertising")
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(recorder.lines == ["state 4", "state 5", "didStartAdvertising CB 5"])
+            #expect(!manager.isAdvertising)
+            #expect(await bench.radio.advertisements().isEmpty)
+            _ = second
+        }
+    }
+
     @Test func servicesWithoutRoomAreNotAdvertised() async throws {
         try await Bench.run { bench in
             let recorder = CallbackRecorder(bench.time)
