@@ -227,6 +227,9 @@ extension SubscriptionHub {
 
     /// Removes a subscriber; does nothing if its subscription has ended.
     func stopListening(_ id: ID) -> [CCCDWrite] {
+        // A peer may send before its response, and a policy may have ended the sequence with that. Its caller gets it,
+        // with the values that fitted and the error.
+        resumePending(id, .success(()))
         guard listeners.removeValue(forKey: id) != nil else { return [] }
         taps.removeAll { $0 == id }
         return perform(machine.unsubscribe(id))
