@@ -106,11 +106,14 @@ extension Subscriptions {
     ) -> [Action] {
         let handle = characteristic.valueHandle
         if var entry = entries[handle] {
-            if case .switchingOff = entry.state, entry.subscribers.isEmpty, let cccd {
-                // It is being switched off, perhaps because the handles belonged to another attribute before. While it
-                // is being switched on, the pending write decides.
+            if case .switchingOff = entry.state, entry.subscribers.isEmpty {
+                // It is being switched off, perhaps because the handles belonged to another attribute before: that one's
+                // configuration must not be written. While it is being switched on, the pending write decides.
+                guard let cccd, let kind = characteristic.properties.kind(preferring: preferred) else {
+                    return [.failed(id, .gatt(.noCCCD(valueHandle: handle)))]
+                }
                 entry.configuration = cccd
-                entry.kind = characteristic.properties.kind(preferring: preferred) ?? entry.kind
+                entry.kind = kind
             }
             entry.subscribers.append(id)
             defer { entries[handle] = entry }
