@@ -277,9 +277,11 @@ extension PeerDatabase {
 
     /// Records an indication without a subscriber from an unknown handle.
     ///
+    /// - Parameter isValidated: Whether it has been decided which cache of an earlier link is used.
     /// - Returns: Whether the announcements must be requested at once.
-    func indicated(_ change: ServiceChanged, at handle: AttributeHandle) -> Bool {
-        state.indicated(change.handles, at: handle) && observation.isWorthAsking
+    func indicated(_ change: ServiceChanged, at handle: AttributeHandle, isValidated: Bool) -> Bool {
+        state.indicated(change.handles, at: handle, awaitsCache: !isValidated && trustedCache != nil)
+            && observation.isWorthAsking
     }
 }
 
@@ -378,7 +380,7 @@ extension PeerDatabase {
     /// Resumes with what the link's last owner knew.
     func resume(_ cache: GATTCache?, isServiceChangedEnabled: Bool) {
         isResumed = true
-        state = DatabaseState(cache: cache, validation: .skipped)
+        state.restart(with: cache)
         storedCache = isCacheStored ? cache : nil
         if isServiceChangedEnabled { observation.resumed() }
     }

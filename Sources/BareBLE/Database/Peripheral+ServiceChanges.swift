@@ -211,7 +211,9 @@ extension Peripheral {
 
     /// Handles an indication without a subscriber from an unknown handle.
     func mayBeServiceChanged(_ value: [UInt8], from handle: AttributeHandle) {
-        guard let change = try? ServiceChanged(value), peerDatabase.indicated(change, at: handle) else { return }
+        guard let change = try? ServiceChanged(value),
+            peerDatabase.indicated(change, at: handle, isValidated: protection.isValidated)
+        else { return }
         enableServiceChangedAfterCurrent()
     }
 

@@ -145,6 +145,34 @@ import Testing
         }
     }
 
+    /// The peer announces it while the MTU is exchanged, before the database of the earlier link is used.
+    @Test func aChangeThatIsAnnouncedAtTheBeginningOfALinkIsFollowed() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await Self.bench(time)
+            try await prepare(bench)
+            #expect(try await visit(bench, bench.id) == 1)
+            let earlier = try await bench.central.connect(bench.id, options)
+            let announcer = try #require(await earlier.database?.characteristics(0x2A05).first).valueHandle
+            await earlier.disconnect()
+            var changed = SecurityBench.described(VirtualSecurity())
+            changed.services =
+                [.genericAccess(name: "Lock", appearance: 0), .genericAttribute(databaseHash: nil), .battery(level: 1)]
+                + changed.services
+            changed.security = await bench.device.security
+            await bench.device.changeServices(to: changed, isAnnounced: false)
+            let handle = [UInt8(truncatingIfNeeded: announcer), UInt8(announcer >> 8)]
+            await bench.device.behave { request, respond in
+                let responses = respond(request).map { (delay: Duration.zero, pdu: $0) }
+                guard request.first == 0x02 else { return responses }
+                return [(delay: Duration.zero, pdu: [0x1D] + handle + [0x01, 0x00, 0xFF, 0xFF])] + responses
+            }
+            let peripheral = try await bench.central.connect(bench.id)
+            await bench.device.behave(nil)
+            #expect(try await peripheral.read(0xFFF1) == [7])
+            await peripheral.disconnect()
+        }
+    }
+
     // MARK: Caches from before a pairing
 
     /// A central with caches on the disk, as each run of a program makes it.
