@@ -275,7 +275,7 @@ extension PeerDatabase {
     /// Called when a change of the services has ended the subscription to announcements.
     func serviceChangedLost() { observation.subscriptionLost() }
 
-    /// Records an indication without a subscriber from an unknown handle.
+    /// Records an indication from an unknown handle, without a subscriber or with the library's own.
     ///
     /// - Parameter isValidated: Whether it has been decided which cache of an earlier link is used.
     /// - Returns: Whether the announcements must be requested at once.

@@ -209,7 +209,7 @@ extension Peripheral {
         rediscover()
     }
 
-    /// Handles an indication without a subscriber from an unknown handle.
+    /// Handles an indication from an unknown handle, without a subscriber or with the library's own.
     func mayBeServiceChanged(_ value: [UInt8], from handle: AttributeHandle) {
         guard let change = try? ServiceChanged(value),
             peerDatabase.indicated(change, at: handle, isValidated: protection.isValidated)

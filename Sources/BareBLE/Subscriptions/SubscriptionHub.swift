@@ -130,6 +130,9 @@ final class SubscriptionHub {
     /// Whether the value at `handle` has a subscriber.
     func isWanted(_ handle: AttributeHandle) -> Bool { machine.isWanted(handle) }
 
+    /// Whether the library itself is subscribed to the value at `handle`: the peer announces changes of services there.
+    func isOwn(_ handle: AttributeHandle) -> Bool { machine.recipients(of: handle).contains(Self.ownSubscriber) }
+
     /// Whether a subscription uses the descriptor at `handle`.
     func ownsConfiguration(at handle: AttributeHandle) -> Bool { machine.ownsConfiguration(at: handle) }
 }
