@@ -86,6 +86,13 @@ package struct Subscriptions: ~Copyable {
         entries[valueHandle].map { !$0.subscribers.isEmpty } ?? false
     }
 
+    /// Returns a Boolean value that indicates whether the value at `valueHandle` is being switched on by the descriptor
+    /// at `handle`. After a change of the services it is not, although the result of the write is still awaited.
+    package func isSwitchingOn(_ valueHandle: AttributeHandle, by handle: AttributeHandle) -> Bool {
+        guard let entry = entries[valueHandle], case .switchingOn = entry.state else { return false }
+        return entry.configuration.handle == handle
+    }
+
     /// Returns a Boolean value that indicates whether the descriptor at `handle` is in use for a subscriber: no other
     /// task may write it meanwhile.
     package func ownsConfiguration(at handle: AttributeHandle) -> Bool {

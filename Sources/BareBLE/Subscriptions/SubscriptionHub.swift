@@ -205,6 +205,9 @@ extension SubscriptionHub {
         perform(machine.configured(valueHandle, result))
     }
 
+    /// Whether a write that enables values is still to be made.
+    func isDue(_ write: CCCDWrite) -> Bool { machine.isSwitchingOn(write.valueHandle, by: write.handle) }
+
     /// Removes a subscriber for which the task with this number waits; does nothing if it no longer does.
     func giveUp(_ id: ID, _ pending: UInt64, _ failure: OperationFailure) -> [CCCDWrite] {
         listeners[id]?.pending == pending ? giveUp(id, failure) : []

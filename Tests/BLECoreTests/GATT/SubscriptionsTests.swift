@@ -188,6 +188,18 @@ import Testing
         #expect(actions == [.began(ID(2), .notification)])
     }
 
+    @Test func afterAChangeAWriteThatWasNotSentIsNotDue() {
+        var subscriptions = Subscriptions()
+        _ = subscriptions.subscribe(ID(1), to: rate, cccd: rateCCCD)
+        var isDue = subscriptions.isSwitchingOn(3, by: 4)
+        #expect(isDue)
+        isDue = subscriptions.isSwitchingOn(3, by: 5)
+        #expect(!isDue)
+        _ = subscriptions.servicesChanged(in: 1...5)
+        isDue = subscriptions.isSwitchingOn(3, by: 4)
+        #expect(!isDue)
+    }
+
     /// The handle of the former configuration may belong to any attribute now.
     @Test func aValueWithoutConfigurationDoesNotGetThatOfItsPredecessor() {
         var subscriptions = Subscriptions()

@@ -173,6 +173,45 @@ import Testing
         }
     }
 
+    /// The peer announces a change while a configuration is read back.
+    @Test func aConfigurationIsNotWrittenAtItsOldHandle() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await Self.bench(time)
+            try await bench.pair()
+            let first = try await bench.central.connect(bench.id, options)
+            try await first.discover(level: .full)
+            let cache = try #require(try await first.cache())
+            let values = try await first.subscribe(to: 0xFFF1)
+            await bench.radio.disconnect(bench.device)
+            _ = await first.disconnected()
+            _ = values
+            let value = try #require(cache.database.characteristics(0xFFF1).first)
+            let configuration = try #require(cache.database.cccd(of: value)).handle
+            let announcer = try #require(cache.database.characteristics(0x2A05).first).valueHandle
+            let readBack: [UInt8] = [0x0A, UInt8(truncatingIfNeeded: configuration), UInt8(configuration >> 8)]
+            let indication: [UInt8] = [
+                0x1D, UInt8(truncatingIfNeeded: announcer), UInt8(announcer >> 8), 0x01, 0x00, 0xFF, 0xFF,
+            ]
+            let (reads, writes) = (Lock(0), Lock(0))
+            await bench.device.behave { request, respond in
+                if request.first == 0x12 { writes.withLock { $0 += 1 } }
+                let responses = respond(request).map { (delay: Duration.zero, pdu: $0) }
+                guard request == readBack else { return responses }
+                reads.withLock { $0 += 1 }
+                return [(delay: Duration.zero, pdu: indication), (delay: Duration.zero, pdu: [0x0B, 0x00, 0x00])]
+            }
+            // Its own cache is checked by the hash, so that nothing else is read back before.
+            let peripheral = try await bench.central.connect(
+                bench.id, ConnectOptions(mtu: 23, cache: cache, observesServiceChanges: false))
+            await #expect(throws: error(.servicesChanged)) { _ = try await peripheral.subscribe(to: 0xFFF1) }
+            // This waits until the services are known again.
+            #expect(try await peripheral.read(0xFFF2) == [8])
+            #expect(reads.withLock { $0 } == 1)
+            #expect(writes.withLock { $0 } == 0)
+            await peripheral.disconnect()
+        }
+    }
+
     // MARK: Caches from before a pairing
 
     /// A central with caches on the disk, as each run of a program makes it.
