@@ -160,11 +160,13 @@ import Testing
                 + changed.services
             changed.security = await bench.device.security
             await bench.device.changeServices(to: changed, isAnnounced: false)
-            let handle = [UInt8(truncatingIfNeeded: announcer), UInt8(announcer >> 8)]
+            let indication: [UInt8] = [
+                0x1D, UInt8(truncatingIfNeeded: announcer), UInt8(announcer >> 8), 0x01, 0x00, 0xFF, 0xFF,
+            ]
             await bench.device.behave { request, respond in
                 let responses = respond(request).map { (delay: Duration.zero, pdu: $0) }
                 guard request.first == 0x02 else { return responses }
-                return [(delay: Duration.zero, pdu: [0x1D] + handle + [0x01, 0x00, 0xFF, 0xFF])] + responses
+                return [(delay: Duration.zero, pdu: indication)] + responses
             }
             let peripheral = try await bench.central.connect(bench.id)
             await bench.device.behave(nil)
