@@ -275,6 +275,16 @@ extension PeerDatabase {
     /// Called when a change of the services has ended the subscription to announcements.
     func serviceChangedLost() { observation.subscriptionLost() }
 
+    /// Whether the peer may announce changes at `handle`, as far as it is not known where it does. For a bonded client
+    /// that is where it was on earlier links.
+    ///
+    /// Spec: Core Vol 3 Part G, 7.1.
+    func mayAnnounce(at handle: AttributeHandle) -> Bool {
+        guard state.serviceChangedHandle == nil else { return false }
+        let earlier = policy.remembered?.cache?.database.characteristics(ServiceChanged.uuid).first
+        return earlier.map { $0.valueHandle == handle } ?? true
+    }
+
     /// Records an indication from an unknown handle, without a subscriber or with the library's own.
     ///
     /// - Parameter isValidated: Whether it has been decided which cache of an earlier link is used.

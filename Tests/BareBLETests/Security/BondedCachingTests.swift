@@ -152,7 +152,9 @@ import Testing
             try await prepare(bench)
             #expect(try await visit(bench, bench.id) == 1)
             let earlier = try await bench.central.connect(bench.id, options)
-            let announcer = try #require(await earlier.database?.characteristics(0x2A05).first).valueHandle
+            let database = try #require(await earlier.database)
+            let announcer = try #require(database.characteristics(0x2A05).first).valueHandle
+            let start = try #require(database.services(0xFFF0).first).handles.lowerBound
             await earlier.disconnect()
             var changed = SecurityBench.described(VirtualSecurity())
             changed.services =
@@ -161,7 +163,8 @@ import Testing
             changed.security = await bench.device.security
             await bench.device.changeServices(to: changed, isAnnounced: false)
             let indication: [UInt8] = [
-                0x1D, UInt8(truncatingIfNeeded: announcer), UInt8(announcer >> 8), 0x01, 0x00, 0xFF, 0xFF,
+                0x1D, UInt8(truncatingIfNeeded: announcer), UInt8(announcer >> 8), UInt8(truncatingIfNeeded: start),
+                UInt8(start >> 8), 0xFF, 0xFF,
             ]
             await bench.device.behave { request, respond in
                 let responses = respond(request).map { (delay: Duration.zero, pdu: $0) }
@@ -171,6 +174,35 @@ import Testing
             let peripheral = try await bench.central.connect(bench.id)
             await bench.device.behave(nil)
             #expect(try await peripheral.read(0xFFF1) == [7])
+            await peripheral.disconnect()
+        }
+    }
+
+    /// The peer announces a change while the MTU is exchanged, and nothing is known of its services.
+    @Test func aConfigurationThatAChangeMayHaveResetIsWritten() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await Self.bench(time)
+            try await prepare(bench)
+            #expect(try await visit(bench, bench.id) == 1)
+            let earlier = try await bench.central.connect(bench.id, options)
+            let announcer = try #require(await earlier.database?.characteristics(0x2A05).first).valueHandle
+            await earlier.disconnect()
+            let indication: [UInt8] = [
+                0x1D, UInt8(truncatingIfNeeded: announcer), UInt8(announcer >> 8), 0x01, 0x00, 0xFF, 0xFF,
+            ]
+            let writes = Lock(0)
+            await bench.device.behave { request, respond in
+                if request.first == 0x12 { writes.withLock { $0 += 1 } }
+                let responses = respond(request).map { (delay: Duration.zero, pdu: $0) }
+                guard request.first == 0x02 else { return responses }
+                return [(delay: Duration.zero, pdu: indication)] + responses
+            }
+            // In place of what is remembered.
+            let nothing = GATTCache(database: GATTDatabase(), coverage: .nothing)
+            let peripheral = try await bench.central.connect(
+                bench.id, ConnectOptions(cache: nothing, observesServiceChanges: false))
+            _ = try await peripheral.subscribe(to: 0xFFF1)
+            #expect(writes.withLock { $0 } == 1)
             await peripheral.disconnect()
         }
     }
