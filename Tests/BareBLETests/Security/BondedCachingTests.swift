@@ -201,9 +201,10 @@ import Testing
             let nothing = GATTCache(database: GATTDatabase(), coverage: .nothing)
             let peripheral = try await bench.central.connect(
                 bench.id, ConnectOptions(cache: nothing, observesServiceChanges: false))
-            _ = try await peripheral.subscribe(to: 0xFFF1)
+            let values = try await peripheral.subscribe(to: 0xFFF1)
             #expect(writes.withLock { $0 } == 1)
             await peripheral.disconnect()
+            _ = values
         }
     }
 
