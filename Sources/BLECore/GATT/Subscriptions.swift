@@ -86,6 +86,13 @@ package struct Subscriptions: ~Copyable {
         entries[valueHandle].map { !$0.subscribers.isEmpty } ?? false
     }
 
+    /// Returns a Boolean value that indicates whether the value at `valueHandle` is being switched on by the descriptor
+    /// at `handle`. After a change of the services it is not, although the result of the write is still awaited.
+    package func isSwitchingOn(_ valueHandle: AttributeHandle, by handle: AttributeHandle) -> Bool {
+        guard let entry = entries[valueHandle], case .switchingOn = entry.state else { return false }
+        return entry.configuration.handle == handle
+    }
+
     /// Returns a Boolean value that indicates whether the descriptor at `handle` is in use for a subscriber: no other
     /// task may write it meanwhile.
     package func ownsConfiguration(at handle: AttributeHandle) -> Bool {
@@ -106,11 +113,14 @@ extension Subscriptions {
     ) -> [Action] {
         let handle = characteristic.valueHandle
         if var entry = entries[handle] {
-            if case .switchingOff = entry.state, entry.subscribers.isEmpty, let cccd {
-                // It is being switched off, perhaps because the handles belonged to another attribute before. While it
-                // is being switched on, the pending write decides.
+            if case .switchingOff = entry.state, entry.subscribers.isEmpty {
+                // It is being switched off, perhaps because the handles belonged to another attribute before: that one's
+                // configuration must not be written. While it is being switched on, the pending write decides.
+                guard let cccd, let kind = characteristic.properties.kind(preferring: preferred) else {
+                    return [.failed(id, .gatt(.noCCCD(valueHandle: handle)))]
+                }
                 entry.configuration = cccd
-                entry.kind = characteristic.properties.kind(preferring: preferred) ?? entry.kind
+                entry.kind = kind
             }
             entry.subscribers.append(id)
             defer { entries[handle] = entry }

@@ -232,6 +232,8 @@ extension Peripheral {
             let isKept = await isKept(write.handle, write.value, until: deadline)
             // The services may have changed meanwhile, or another one was read.
             if isKept, kept.need(write) == .nothing { return .success(()) }
+            // After a change the handle may belong to another attribute.
+            guard subscriptionHub.isDue(write) else { return .failure(.servicesChanged) }
         case .write: break
         }
         return await runOperation(until: deadline, isOfCall: false) { client, id, deadline, now in

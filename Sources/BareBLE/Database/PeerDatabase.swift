@@ -275,11 +275,23 @@ extension PeerDatabase {
     /// Called when a change of the services has ended the subscription to announcements.
     func serviceChangedLost() { observation.subscriptionLost() }
 
-    /// Records an indication without a subscriber from an unknown handle.
+    /// Whether the peer may announce changes at `handle`, as far as it is not known where it does. For a bonded client
+    /// that is where it was on earlier links.
     ///
+    /// Spec: Core Vol 3 Part G, 7.1.
+    func mayAnnounce(at handle: AttributeHandle) -> Bool {
+        guard state.serviceChangedHandle == nil else { return false }
+        let earlier = policy.remembered?.cache?.database.characteristics(ServiceChanged.uuid).first
+        return earlier.map { $0.valueHandle == handle } ?? true
+    }
+
+    /// Records an indication from an unknown handle, without a subscriber or with the library's own.
+    ///
+    /// - Parameter isValidated: Whether it has been decided which cache of an earlier link is used.
     /// - Returns: Whether the announcements must be requested at once.
-    func indicated(_ change: ServiceChanged, at handle: AttributeHandle) -> Bool {
-        state.indicated(change.handles, at: handle) && observation.isWorthAsking
+    func indicated(_ change: ServiceChanged, at handle: AttributeHandle, isValidated: Bool) -> Bool {
+        state.indicated(change.handles, at: handle, awaitsCache: !isValidated && trustedCache != nil)
+            && observation.isWorthAsking
     }
 }
 
@@ -378,7 +390,7 @@ extension PeerDatabase {
     /// Resumes with what the link's last owner knew.
     func resume(_ cache: GATTCache?, isServiceChangedEnabled: Bool) {
         isResumed = true
-        state = DatabaseState(cache: cache, validation: .skipped)
+        state.restart(with: cache)
         storedCache = isCacheStored ? cache : nil
         if isServiceChangedEnabled { observation.resumed() }
     }

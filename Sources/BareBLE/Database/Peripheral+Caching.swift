@@ -34,17 +34,26 @@ extension Peripheral {
 
     /// Reads the hash if a cache waits for it, or if one is to be stored. This precedes all other requests, so that
     /// what is stored with the hash is never older than it.
+    ///
+    /// A bonded peer announces what has changed since the last link as soon as the link is encrypted, which may be
+    /// before it is decided that the cache is used.
     func validateCache(in context: CallContext) async throws(BLEError) {
-        if await useRemembered(in: context) { return protection.validated() }
+        if await useRemembered(in: context) { return validated() }
         if end != nil { throw endError(during: context.operation) }
-        guard peerDatabase.mustReadHash() else { return protection.validated() }
+        guard peerDatabase.mustReadHash() else { return validated() }
         let awaited = peerDatabase.state.awaitsHash
         let reading = try await databaseHash(in: context)
         peerDatabase.hashRead(reading)
         if awaited, !peerDatabase.state.isFromCache { kept.contradicted() }
-        protection.validated()
+        validated()
         logger.debug(
             "database hash read", metadata: ["peer": "\(name)", "cacheIsUsed": "\(peerDatabase.state.isFromCache)"])
+    }
+
+    /// Called when it is decided which cache is used.
+    private func validated() {
+        protection.validated()
+        obeyMissedChanges()
     }
 
     /// Reads the peer's Database Hash by its type, which requires no handle.

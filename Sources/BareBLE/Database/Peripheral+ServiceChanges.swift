@@ -209,9 +209,12 @@ extension Peripheral {
         rediscover()
     }
 
-    /// Handles an indication without a subscriber from an unknown handle.
+    /// Handles an indication from an unknown handle, without a subscriber or with the library's own.
     func mayBeServiceChanged(_ value: [UInt8], from handle: AttributeHandle) {
-        guard let change = try? ServiceChanged(value), peerDatabase.indicated(change, at: handle) else { return }
+        guard let change = try? ServiceChanged(value) else { return }
+        // Nothing need be known of the services for that: what the peer may have reset is written again.
+        if peerDatabase.mayAnnounce(at: handle) { kept.servicesChanged(in: change.handles) }
+        guard peerDatabase.indicated(change, at: handle, isValidated: protection.isValidated) else { return }
         enableServiceChangedAfterCurrent()
     }
 

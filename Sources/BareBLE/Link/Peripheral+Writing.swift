@@ -131,17 +131,30 @@ extension Peripheral {
         let context = context(
             "write \(values.count) values reliably", within: timeout ?? Self.valueTimeout, retrying: .never)
         try await recovering(context) { () async throws(BLEError) in
-            var parts: [ReliableWrite.Part] = []
-            for (value, characteristic) in values {
-                try checkReliableWrite(to: characteristic, in: context)
-                let handle = try await writableHandle(
-                    characteristic, .withResponse, in: context)
-                parts.append(ReliableWrite.Part(handle: handle, value: value))
-            }
-            _ = try await run(in: context) { [parts] client, id, deadline, now in
+            let parts = try await reliableParts(values, in: context)
+            _ = try await run(in: context) { client, id, deadline, now in
                 client.start(ReliableWrite(parts, mtu: client.mtu), id: id, deadline: deadline, at: now) { .done }
             }
         }
+    }
+
+    /// Returns the parts of a reliable write. While one characteristic is discovered, the peer may announce that the
+    /// handle of an earlier one belongs to another attribute; all of them are looked up again then.
+    private func reliableParts(
+        _ values: [(value: [UInt8], characteristic: CharacteristicReference)], in context: CallContext
+    ) async throws(BLEError) -> [ReliableWrite.Part] {
+        // A peer whose services change faster than they can be discovered must not keep a call pending forever.
+        for _ in 0..<2 {
+            let changes = peerDatabase.state.changeCount
+            var parts: [ReliableWrite.Part] = []
+            for (value, characteristic) in values {
+                try checkReliableWrite(to: characteristic, in: context)
+                let handle = try await writableHandle(characteristic, .withResponse, in: context)
+                parts.append(ReliableWrite.Part(handle: handle, value: value))
+            }
+            if changes == peerDatabase.state.changeCount { return parts }
+        }
+        throw changed(during: context.operation)
     }
 
     /// Refuses a write that would disable the values of an existing subscription.

@@ -180,7 +180,8 @@ extension Peripheral {
         // This comes last: handling the announcement may end the subscription that the value is for.
         if isOwn {
             serviceChanged(value)
-        } else if isIndication, !subscriptionHub.isWanted(handle) {
+        } else if isIndication, !subscriptionHub.isWanted(handle) || subscriptionHub.isOwn(handle) {
+            // While everything is discovered again, the library's own subscription is to an unknown characteristic.
             mayBeServiceChanged(value, from: handle)
         }
     }

@@ -130,6 +130,9 @@ final class SubscriptionHub {
     /// Whether the value at `handle` has a subscriber.
     func isWanted(_ handle: AttributeHandle) -> Bool { machine.isWanted(handle) }
 
+    /// Whether the library itself is subscribed to the value at `handle`: the peer announces changes of services there.
+    func isOwn(_ handle: AttributeHandle) -> Bool { machine.recipients(of: handle).contains(Self.ownSubscriber) }
+
     /// Whether a subscription uses the descriptor at `handle`.
     func ownsConfiguration(at handle: AttributeHandle) -> Bool { machine.ownsConfiguration(at: handle) }
 }
@@ -202,6 +205,9 @@ extension SubscriptionHub {
         perform(machine.configured(valueHandle, result))
     }
 
+    /// Whether a write that enables values is still to be made.
+    func isDue(_ write: CCCDWrite) -> Bool { machine.isSwitchingOn(write.valueHandle, by: write.handle) }
+
     /// Removes a subscriber for which the task with this number waits; does nothing if it no longer does.
     func giveUp(_ id: ID, _ pending: UInt64, _ failure: OperationFailure) -> [CCCDWrite] {
         listeners[id]?.pending == pending ? giveUp(id, failure) : []
@@ -227,6 +233,9 @@ extension SubscriptionHub {
 
     /// Removes a subscriber; does nothing if its subscription has ended.
     func stopListening(_ id: ID) -> [CCCDWrite] {
+        // A peer may send before its response, and a policy may have ended the sequence with that. Its caller gets it,
+        // with the values that fitted and the error.
+        resumePending(id, .success(()))
         guard listeners.removeValue(forKey: id) != nil else { return [] }
         taps.removeAll { $0 == id }
         return perform(machine.unsubscribe(id))

@@ -187,4 +187,27 @@ import Testing
         actions = subscriptions.configured(3, .success(()))
         #expect(actions == [.began(ID(2), .notification)])
     }
+
+    @Test func afterAChangeAWriteThatWasNotSentIsNotDue() {
+        var subscriptions = Subscriptions()
+        _ = subscriptions.subscribe(ID(1), to: rate, cccd: rateCCCD)
+        var isDue = subscriptions.isSwitchingOn(3, by: 4)
+        #expect(isDue)
+        isDue = subscriptions.isSwitchingOn(3, by: 5)
+        #expect(!isDue)
+        _ = subscriptions.servicesChanged(in: 1...5)
+        isDue = subscriptions.isSwitchingOn(3, by: 4)
+        #expect(!isDue)
+    }
+
+    /// The handle of the former configuration may belong to any attribute now.
+    @Test func aValueWithoutConfigurationDoesNotGetThatOfItsPredecessor() {
+        var subscriptions = Subscriptions()
+        _ = subscriptions.subscribe(ID(1), to: rate, cccd: rateCCCD)
+        _ = subscriptions.servicesChanged(in: 1...5)
+        var actions = subscriptions.subscribe(ID(2), to: rate, cccd: nil)
+        #expect(actions == [.failed(ID(2), .gatt(.noCCCD(valueHandle: 3)))])
+        actions = subscriptions.configured(3, .success(()))
+        #expect(actions == [])
+    }
 }

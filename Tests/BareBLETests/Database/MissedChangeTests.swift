@@ -1,3 +1,4 @@
+import BLELinux
 import BareBLE
 import BareBLETestKit
 import Testing
@@ -53,6 +54,41 @@ import Testing
         #expect(value == [0x4D])
         let report = await peer.report
         #expect(report.isComplete, "\(report)")
+    }
+
+    /// The peer contradicts all that is known, and with that it is unknown where changes are announced, while the
+    /// subscription to them stays.
+    @Test func aChangeDuringTheDiscoveryAfterAContradictionIsLookedAt() async throws {
+        let peripheral = VirtualPeripheral(Self.small)
+        let device = try await central.attach(to: peripheral)
+        let database = try await device.discover(level: .full)
+        _ = try await device.serviceChanges()
+        let announcer = try #require(database.characteristics(0x2A05).first).valueHandle
+        let indication: [UInt8] = [
+            0x1D, UInt8(truncatingIfNeeded: announcer), UInt8(announcer >> 8), 0x01, 0x00, 0xFF, 0xFF,
+        ]
+        let (reads, searches) = (Lock(0), Lock(0))
+        await peripheral.behave { request, respond in
+            let responses = respond(request).map { (delay: Duration.zero, pdu: $0) }
+            if request.first == 0x0A, Self.next(reads) == 1 {
+                // Database Out Of Sync.
+                return [(delay: Duration.zero, pdu: [0x01, 0x0A, request[1], request[2], 0x12])]
+            }
+            if request == [0x10, 0x01, 0x00, 0xFF, 0xFF, 0x00, 0x28], Self.next(searches) == 1 {
+                return [(delay: Duration.zero, pdu: indication)] + responses
+            }
+            return responses
+        }
+        #expect(try await device.read(0x2A19) == [50])
+        #expect(searches.withLock { $0 } == 2, "once more after the announcement")
+        await device.disconnect()
+    }
+
+    private static func next(_ counter: Lock<Int>) -> Int {
+        counter.withLock { count in
+            count += 1
+            return count
+        }
     }
 
     /// The handle of announcements is discovered when one seems to arrive.

@@ -253,6 +253,41 @@ import Testing
         }
     }
 
+    // MARK: Reliable writes
+
+    /// The first handle is known, and changes while the second one is discovered.
+    @Test func aReliableWriteUsesNoOldHandle() async throws {
+        try await play(
+            .beforeResponse, .namedServices(.structure),
+            """
+            < 06 0100 ffff 0028 0f18
+            \(Moment.beforeResponse.lines(response: "07 0e00 1000"))\
+            < 06 1100 ffff 0028 0f18
+            > 01 06 1100 0a
+            < 08 0f00 1000 0328
+            > 09 07 0f00 08 1000 192a
+            < 06 0100 ffff 0028 f0ff
+            > 07 0600 0d00
+            < 06 0e00 ffff 0028 f0ff
+            > 01 06 0e00 0a
+            < 08 0700 0d00 0328
+            > 09 07 0700 12 0800 f2ff 0900 1b 0a00 f1ff
+            < 08 0b00 0d00 0328
+            > 01 08 0b00 0a
+            < 16 0a00 0000 41
+            > 17 0a00 0000 41
+            < 16 1000 0000 42
+            > 17 1000 0000 42
+            < 18 01
+            > 19
+            """
+        ) { device in
+            try await device.writeReliably([
+                ([0x41], .uuid(0xFFF1, service: 0xFFF0)), ([0x42], .uuid(0x2A19, service: 0x180F)),
+            ])
+        }
+    }
+
     // MARK: Subscriptions
 
     @Test(arguments: Moment.allCases) func nothingIsEnabledAtAnOldHandle(moment: Moment) async throws {

@@ -145,6 +145,108 @@ import Testing
         }
     }
 
+    /// The peer announces it while the MTU is exchanged, before the database of the earlier link is used.
+    @Test func aChangeThatIsAnnouncedAtTheBeginningOfALinkIsFollowed() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await Self.bench(time)
+            try await prepare(bench)
+            #expect(try await visit(bench, bench.id) == 1)
+            let earlier = try await bench.central.connect(bench.id, options)
+            let database = try #require(await earlier.database)
+            let announcer = try #require(database.characteristics(0x2A05).first).valueHandle
+            let start = try #require(database.services(0xFFF0).first).handles.lowerBound
+            await earlier.disconnect()
+            var changed = SecurityBench.described(VirtualSecurity())
+            changed.services =
+                [.genericAccess(name: "Lock", appearance: 0), .genericAttribute(databaseHash: nil), .battery(level: 1)]
+                + changed.services
+            changed.security = await bench.device.security
+            await bench.device.changeServices(to: changed, isAnnounced: false)
+            let indication: [UInt8] = [
+                0x1D, UInt8(truncatingIfNeeded: announcer), UInt8(announcer >> 8), UInt8(truncatingIfNeeded: start),
+                UInt8(start >> 8), 0xFF, 0xFF,
+            ]
+            await bench.device.behave { request, respond in
+                let responses = respond(request).map { (delay: Duration.zero, pdu: $0) }
+                guard request.first == 0x02 else { return responses }
+                return [(delay: Duration.zero, pdu: indication)] + responses
+            }
+            let peripheral = try await bench.central.connect(bench.id)
+            await bench.device.behave(nil)
+            #expect(try await peripheral.read(0xFFF1) == [7])
+            await peripheral.disconnect()
+        }
+    }
+
+    /// The peer announces a change while the MTU is exchanged, and nothing is known of its services.
+    @Test func aConfigurationThatAChangeMayHaveResetIsWritten() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await Self.bench(time)
+            try await prepare(bench)
+            #expect(try await visit(bench, bench.id) == 1)
+            let earlier = try await bench.central.connect(bench.id, options)
+            let announcer = try #require(await earlier.database?.characteristics(0x2A05).first).valueHandle
+            await earlier.disconnect()
+            let indication: [UInt8] = [
+                0x1D, UInt8(truncatingIfNeeded: announcer), UInt8(announcer >> 8), 0x01, 0x00, 0xFF, 0xFF,
+            ]
+            let writes = Lock(0)
+            await bench.device.behave { request, respond in
+                if request.first == 0x12 { writes.withLock { $0 += 1 } }
+                let responses = respond(request).map { (delay: Duration.zero, pdu: $0) }
+                guard request.first == 0x02 else { return responses }
+                return [(delay: Duration.zero, pdu: indication)] + responses
+            }
+            // In place of what is remembered.
+            let nothing = GATTCache(database: GATTDatabase(), coverage: .nothing)
+            let peripheral = try await bench.central.connect(
+                bench.id, ConnectOptions(cache: nothing, observesServiceChanges: false))
+            let values = try await peripheral.subscribe(to: 0xFFF1)
+            #expect(writes.withLock { $0 } == 1)
+            await peripheral.disconnect()
+            _ = values
+        }
+    }
+
+    /// The peer announces a change while a configuration is read back.
+    @Test func aConfigurationIsNotWrittenAtItsOldHandle() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await Self.bench(time)
+            try await bench.pair()
+            let first = try await bench.central.connect(bench.id, options)
+            try await first.discover(level: .full)
+            let cache = try #require(try await first.cache())
+            let values = try await first.subscribe(to: 0xFFF1)
+            await bench.radio.disconnect(bench.device)
+            _ = await first.disconnected()
+            _ = values
+            let value = try #require(cache.database.characteristics(0xFFF1).first)
+            let configuration = try #require(cache.database.cccd(of: value)).handle
+            let announcer = try #require(cache.database.characteristics(0x2A05).first).valueHandle
+            let readBack: [UInt8] = [0x0A, UInt8(truncatingIfNeeded: configuration), UInt8(configuration >> 8)]
+            let indication: [UInt8] = [
+                0x1D, UInt8(truncatingIfNeeded: announcer), UInt8(announcer >> 8), 0x01, 0x00, 0xFF, 0xFF,
+            ]
+            let (reads, writes) = (Lock(0), Lock(0))
+            await bench.device.behave { request, respond in
+                if request.first == 0x12 { writes.withLock { $0 += 1 } }
+                let responses = respond(request).map { (delay: Duration.zero, pdu: $0) }
+                guard request == readBack else { return responses }
+                reads.withLock { $0 += 1 }
+                return [(delay: Duration.zero, pdu: indication), (delay: Duration.zero, pdu: [0x0B, 0x00, 0x00])]
+            }
+            // Its own cache is checked by the hash, so that nothing else is read back before.
+            let peripheral = try await bench.central.connect(
+                bench.id, ConnectOptions(mtu: 23, cache: cache, observesServiceChanges: false))
+            await #expect(throws: error(.servicesChanged)) { _ = try await peripheral.subscribe(to: 0xFFF1) }
+            // This waits until the services are known again.
+            #expect(try await peripheral.read(0xFFF2) == [8])
+            #expect(reads.withLock { $0 } == 1)
+            #expect(writes.withLock { $0 } == 0)
+            await peripheral.disconnect()
+        }
+    }
+
     // MARK: Caches from before a pairing
 
     /// A central with caches on the disk, as each run of a program makes it.

@@ -180,6 +180,29 @@ import Testing
         #expect(received == [0, 1])
     }
 
+    /// A peer sends more than fits before it responds to the subscription, which it never does.
+    @Test(.timeLimit(.minutes(5))) func aSequenceThatEndsBeforeItsSubscriptionHasBegunIsReturned() async throws {
+        let peripheral = VirtualPeripheral(.battery)
+        let options = ConnectOptions(observesServiceChanges: false)
+        let device = try await central.attach(to: peripheral, options)
+        let database = try await device.discover(level: .subscribable)
+        let handle = try #require(database.characteristics(0x2A19).first).valueHandle
+        let head: [UInt8] = [0x1B, UInt8(truncatingIfNeeded: handle), UInt8(handle >> 8)]
+        await peripheral.behave { request, respond in
+            guard request.first == 0x12 else { return respond(request).map { (delay: Duration.zero, pdu: $0) } }
+            return ([0, 1, 2] as [UInt8]).map { (delay: Duration.zero, pdu: head + [$0]) }
+        }
+        let values = try await device.subscribe(to: 0x2A19, SubscribeOptions(capacity: 2, policy: .fail))
+        var received: [UInt8] = []
+        let error = await #expect(throws: BLEError.self) {
+            for try await value in values { received += value.bytes }
+        }
+        #expect(error?.code == .valuesLost)
+        #expect(received == [0, 1])
+        await device.disconnect()
+        #expect(await device.outstanding == 0)
+    }
+
     @Test func endsWithTheLink() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)

@@ -167,7 +167,11 @@ extension DatabaseState {
         case .value(let value):
             // A value of another length is not a hash.
             hash = value.count == GATTCache.hashLength ? .value(value) : .unknown
-            if let expected, expected.databaseHash == value { adopt(expected) }
+            if let expected, expected.databaseHash == value {
+                adopt(expected)
+                // The hash is newer than what was announced before it.
+                unplaced = [:]
+            }
         case .absent, .unreadable:
             hash = reading == .absent ? .absent : .unknown
             // A cache with a hash is trusted only when the same hash was read again. One without waits here only if
@@ -206,6 +210,14 @@ extension DatabaseState {
     /// A Boolean value that indicates whether the peer's hash is not that of its database: nothing of it may be kept
     /// beyond the link, because the discovered database need not be the real peer's.
     package var isHashRefuted: Bool { hash == .refuted }
+
+    /// Begins again with a cache that needs no validation. What may be announcements of changes since then is kept, for
+    /// `missedChanges`.
+    package mutating func restart(with cache: GATTCache?) {
+        let announced = unplaced
+        self = DatabaseState(cache: cache, validation: .skipped)
+        unplaced = announced
+    }
 
     /// Drops the cache that waits for the peer's hash, because its own hash does not match it.
     package mutating func dropUnchecked() { unchecked = nil }
@@ -472,21 +484,21 @@ extension DatabaseState {
         coverage != .nothing && !coverage.includes(.genericAttribute, to: .structure)
     }
 
-    /// Records an indication with the form of an announcement from an unknown handle.
+    /// Records an indication with the form of an announcement from an unknown handle, if it can be one.
+    /// `missedChanges` returns it once it is known to be one.
     ///
-    /// - Returns: Whether it can be one. Then `missedChanges` returns it once it is known to be one; if no call is
-    ///   discovering that yet, one should.
+    /// - Parameter awaitsCache: Whether `restart` may follow with a cache from before the indication.
+    /// - Returns: Whether a call should discover whether it is one, if none is discovering that yet.
     package mutating func indicated(
-        _ handles: ClosedRange<AttributeHandle>, at handle: AttributeHandle
+        _ handles: ClosedRange<AttributeHandle>, at handle: AttributeHandle, awaitsCache: Bool = false
     ) -> Bool {
         guard serviceChangedHandle == nil, database?.type(at: handle) == nil else { return false }
-        if runningDiscoveries == 0 {
-            // If nothing is known of the peer, nothing can be wrong.
-            guard lacksAnnouncer else { return false }
-        }
+        let isWorthDiscovering = runningDiscoveries > 0 || lacksAnnouncer
+        // If nothing is known of the peer, and no cache waits, nothing can be wrong.
+        guard isWorthDiscovering || awaitsHash || awaitsCache else { return false }
         guard unplaced[handle] != nil || unplaced.count < Self.rangeLimit else { return false }
         unplaced[handle, default: HandleRanges()].insert(handles, atMost: Self.rangeLimit)
-        return true
+        return isWorthDiscovering
     }
 
     /// Returns, once, the changes that the peer announced before the handle of its announcements was known.
@@ -495,7 +507,9 @@ extension DatabaseState {
             defer { unplaced = [:] }
             return unplaced[handle]?.ranges ?? []
         }
-        if runningDiscoveries == 0, coverage.includes(.genericAttribute, to: .structure) { unplaced = [:] }
+        // Nothing is known that could be wrong, or the peer announces nothing.
+        let isWithoutEffect = coverage == .nothing || coverage.includes(.genericAttribute, to: .structure)
+        if runningDiscoveries == 0, isWithoutEffect { unplaced = [:] }
         return []
     }
 }

@@ -45,6 +45,52 @@ extension DatabaseStateTests {
         #expect(missed == [11...20])
     }
 
+    @Test func anAnnouncementBeforeACacheIsAdoptedIsReportedAfterwards() {
+        let cache = GATTCache(database: Self.announcing, coverage: .whole(.full))
+        var state = DatabaseState(cache: cache, validation: .whenPossible)
+        let isWorthDiscovering = state.indicated(11...20, at: 3)
+        #expect(!isWorthDiscovering, "the hash is read first")
+        state.hashRead(.absent)
+        let missed = state.missedChanges()
+        #expect(missed == [11...20])
+        let again = state.missedChanges()
+        #expect(again == [])
+    }
+
+    @Test func anAnnouncementBeforeARestartIsReportedAfterIt() {
+        let cache = GATTCache(database: Self.announcing, coverage: .whole(.full))
+        var state = DatabaseState(cache: cache)
+        let isWorthDiscovering = state.indicated(11...20, at: 3, awaitsCache: true)
+        #expect(!isWorthDiscovering)
+        state.restart(with: cache)
+        #expect(state.database == Self.announcing)
+        let missed = state.missedChanges()
+        #expect(missed == [11...20])
+    }
+
+    @Test func whereNoCacheIsAdoptedTheAnnouncementsBeforeAreForgotten() throws {
+        let cache = GATTCache(database: Self.announcing, coverage: .whole(.full))
+        var state = DatabaseState(cache: cache)
+        _ = state.indicated(11...20, at: 3, awaitsCache: true)
+        var missed = state.missedChanges()
+        #expect(missed == [])
+        state.discoveryBegan()
+        try state.found(Self.announcing, services: nil, level: .full)
+        missed = state.missedChanges()
+        #expect(missed == [])
+    }
+
+    @Test func aHashIsNewerThanWhatWasAnnouncedBeforeIt() {
+        let hash = [UInt8](repeating: 1, count: GATTCache.hashLength)
+        let cache = GATTCache(database: Self.announcing, coverage: .whole(.full), databaseHash: hash)
+        var state = DatabaseState(cache: cache)
+        _ = state.indicated(11...20, at: 3)
+        state.hashRead(.value(hash))
+        #expect(state.database == Self.announcing)
+        let missed = state.missedChanges()
+        #expect(missed == [])
+    }
+
     @Test func aPeerThatAnnouncesNothingIsNotListenedTo() throws {
         var state = try known()
         let isKept = state.indicated(11...20, at: 99)
