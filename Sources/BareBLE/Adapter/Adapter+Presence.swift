@@ -272,8 +272,9 @@ extension Adapter {
         security.setUpEnded(nil)
         useManagement(of: found.index)
         useInstances(of: found.index)
-        // An adapter that is there was switched off on purpose; one that comes back is off by itself.
-        if !found.isUp { restorePower() }
+        // An adapter that is there was switched off on purpose; one that comes back is off by itself. One that a step of
+        // recovery has left off is claimed before it is switched on, and tried again by that.
+        if !found.isUp, restorePower() { return }
         if monitor.keepsPower {
             beginSwitchingOn(found.index, pause: PresenceMonitor.firstPowerPause)
         } else if found.isUp {

@@ -64,16 +64,15 @@ extension Adapter {
     func scanRefusedWhileAdvertising(for time: Duration, isNews: Bool) {
         let hasLinks = hasLinksUp
         if isNews {
-            let reason =
-                hasLinks ? "while it advertises, or while a link is up" : "while it advertises"
+            let condition = hasLinks ? "while it advertises, or while a link is up" : "while it advertises"
             let remedy =
                 advertising == .thisProgram
                 ? "stop advertising while a scan runs, or use another adapter: this one begins to scan when nothing is on air"
                 : "end the advertisements of other programs, or use another adapter"
             logger.warning(
-                "this controller cannot scan \(reason)",
+                "this controller cannot scan \(condition)",
                 metadata: [
-                    "adapter": "\(name)", "refused for": "\(time.components.seconds) s", "remedy": "\(remedy)",
+                    "adapter": "\(name)", "seconds": "\(time.components.seconds)", "remedy": "\(remedy)",
                 ])
         }
         if !hasLinks { perform(recovery.scanRefusedWhileAdvertising(for: time, at: loop.now())) }
@@ -101,9 +100,13 @@ extension Adapter {
 
     /// Switches the adapter on where a step has left it off and no further one is due, as for one that has come back
     /// after the time limit of the step.
-    func restorePower() {
-        guard presence == .down, let info, recovery.takePowerUp() else { return }
+    ///
+    /// - Returns: Whether that begins.
+    @discardableResult
+    func restorePower() -> Bool {
+        guard presence == .down, let info, recovery.takePowerUp() else { return false }
         Task(executorPreference: loop) { [weak self] in await self?.restorePower(of: info) }
+        return true
     }
 
     private func restorePower(of adapter: ControllerInfo) async {
