@@ -558,7 +558,7 @@ import Testing
         #expect(session.nextDeadlineNow == later + .seconds(90))
     }
 
-    /// A machine that wakes has heard nothing for hours, which says nothing of the controller.
+    /// A machine that wakes has heard nothing for hours, which shows nothing of the controller.
     @Test(.row("O19"), arguments: [true, false]) func timeThatWasSleptIsNoSilence(rearms: Bool) {
         var session = ScanSession(Self.legacy, rearmsWhenSilent: rearms)
         run(&session, session.start(plan, at: start), at: start)
