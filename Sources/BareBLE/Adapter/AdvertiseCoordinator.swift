@@ -223,7 +223,7 @@ final class AdvertiseCoordinator {
     }
 
     func received(_ event: LEConnectionComplete) -> [Action] {
-        if event.status.isSuccess, !event.isCentral { others.centralConnected() }
+        others.received(event)
         return machine?.received(event, at: loop.now()) ?? []
     }
 
