@@ -264,7 +264,8 @@ extension Adapter {
         let now = loop.now()
         let current = advertising
         recovery.advertisingChanged(current != .nobody, at: now)
-        let actions = scan.advertisingChanged(current, isCertain: advertiser.isSurelyOnAir, at: now)
+        let actions = scan.advertisingChanged(
+            current, isCertain: advertiser.isSurelyOnAir, areOthersOnAir: advertiser.othersAreOnAir, at: now)
         if !actions.isEmpty { perform(actions) }
     }
 
