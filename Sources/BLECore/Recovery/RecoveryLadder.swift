@@ -18,8 +18,9 @@
 // Invariants:
 // - One step is taken at a time. A step that is being taken ends by `stepFinished`, whatever happens meanwhile.
 // - A step is judged only while the program listens: not while the scan makes way for a connect, or cannot run, and not
-//   by the time in which the machine or this program slept, which a deadline that is served late shows. After a
-//   step that has left the adapter off nothing listens, and the next run does not wait for it.
+//   by the time in which the machine or this program slept, which a deadline that is served late shows, a few times in
+//   a row: a machine that serves each one late would otherwise take no step. After a step that has left the adapter off
+//   nothing listens, and the next run does not wait for it.
 // - Links are ended for silence after 120 s at the earliest, also where 30 s were unusual.
 // - A step that was refused because of links or of other programs is no run, and is followed by no harsher one but by
 //   a pause of 5 minutes. An adapter that has gone ends the trouble.
@@ -125,6 +126,10 @@ package struct RecoveryLadder: ~Copyable {
     private var hasHeardWhileAdvertising = false
     /// Whether a run was taken for silence while the controller advertised.
     private var hasRunWhileAdvertising = false
+    /// The same before the run that was begun last, which is none if its step is refused.
+    private var hadRunWhileAdvertising = false
+    /// The number of deadlines in a row that were served late, with nothing heard in between.
+    private var sleeps = 0
 
     package init(_ policy: RecoveryPolicy) { self.policy = policy }
 
@@ -269,6 +274,7 @@ extension RecoveryLadder {
 
     /// A report with data has come.
     package mutating func heard(at now: BootInstant) -> [Action] {
+        sleeps = 0
         // What is read right after the beginning may have been heard before it.
         if let advertisingSince, now - advertisingSince >= Self.readingTime { hasHeardWhileAdvertising = true }
         guard trouble?.silence != nil else { return [] }
@@ -302,17 +308,14 @@ extension RecoveryLadder {
         let isGone = failure == .adapterGone && !(step == .usbPort && policy.permits(.driver))
         guard let trouble, !isGone else {
             // One that was refused is no run, also where nobody waits for its end any more.
-            if step == .power, failure?.wasRefused ?? false { runs.removeLast() }
+            if step == .power, failure?.wasRefused ?? false { voidRun() }
             state = .healthy
             return report
         }
         switch failure {
         case .linksOfOthers, .linksInUse, .underWay, .refused:
             // Nothing was done: that was no run, and no harsher step is due.
-            if step == .power {
-                runs.removeLast()
-                hasRunWhileAdvertising = false
-            }
+            if step == .power { voidRun() }
             // Where it is about one link, an adapter that works for no peer must not wait for that.
             if trouble.suspect == nil { refusedUntil = now + Self.refusalPause }
             return report + exhausted(trouble, at: now, for: Self.refusalPause)
@@ -338,7 +341,7 @@ extension RecoveryLadder {
         _ now: BootInstant, isListening: Bool, makesWay: Bool = false
     ) -> [Action] {
         guard let deadline = nextDeadline, deadline <= now else { return [] }
-        let hasSlept = now - deadline >= Self.sleepTime
+        let hasSlept = noteSleep(after: deadline, at: now)
         switch state {
         case .healthy, .performing, .finishing: return []
         case .judging(let step, var trouble, _):
@@ -395,12 +398,29 @@ extension RecoveryLadder {
         guard policy.permits(step) else { return exhausted(trouble, at: now) }
         if step == .power {
             guard !isExplained(trouble), nextRun(at: now) <= now else { return exhausted(trouble, at: now) }
+            hadRunWhileAdvertising = hasRunWhileAdvertising
             if trouble.silence != nil, advertisingSince != nil { hasRunWhileAdvertising = true }
             if let last = runs.last, now - last >= Self.hour { runs = [] }
             runs = (runs + [now]).suffix(Self.runMemory)
         }
         state = .performing(step, trouble)
         return [.notify(.began(step, because: trouble.reason)), .perform(step)]
+    }
+
+    /// The step of the run that was begun last was refused: that was none.
+    private mutating func voidRun() {
+        _ = runs.popLast()
+        hasRunWhileAdvertising = hadRunWhileAdvertising
+    }
+
+    /// Returns whether the machine or this program has slept since a deadline, as far as that is believed.
+    private mutating func noteSleep(after deadline: BootInstant, at now: BootInstant) -> Bool {
+        guard now - deadline >= Self.sleepTime else {
+            sleeps = 0
+            return false
+        }
+        sleeps += 1
+        return sleeps <= Self.sleepLimit
     }
 
     private mutating func exhausted(
@@ -459,6 +479,8 @@ extension RecoveryLadder {
 
     /// How late a deadline is served at least after a sleep.
     package static let sleepTime: Duration = .seconds(10)
+    /// The number of deadlines in a row whose delay is taken for a sleep.
+    package static let sleepLimit = 3
     /// The time after which no report is read any more that was heard before.
     package static let readingTime: Duration = .seconds(1)
     /// The number of commands without a response that are trouble, and the time for that.

@@ -292,9 +292,9 @@ extension Adapter {
     ///
     /// - Parameter pause: The pause before the next attempt, if this one fails.
     private func switchOn(_ index: UInt16, pause: Duration) async {
-        guard let failure = await powerUp(index, during: "switch the adapter on"), presence == .down,
-            info?.index == index
-        else { return }
+        guard let failure = await powerUp(index, during: "switch the adapter on"), isToBeSwitchedOn(index) else {
+            return
+        }
         switch failure.meaning {
         case .noResponse, .inUse, .outOfResources, .other: break
         // It would fail for the same reason.
@@ -312,9 +312,14 @@ extension Adapter {
 
     private func switchOnAgain(_ index: UInt16, pause: Duration) {
         checkPresence()
-        // It may have gone meanwhile, or be on.
-        guard presence == .down, info?.index == index else { return }
+        guard isToBeSwitchedOn(index) else { return }
         beginSwitchingOn(index, pause: pause)
+    }
+
+    /// Whether an adapter that has come back is still to be switched on: it may have gone meanwhile, or be on, and the
+    /// program may have asked for it as it is.
+    private func isToBeSwitchedOn(_ index: UInt16) -> Bool {
+        monitor.keepsPower && presence == .down && info?.index == index
     }
 
     private func cameUp() {

@@ -180,9 +180,11 @@ final class ScanCoordinator {
     }
 
     func advertisingChanged(
-        _ advertising: ScanSession.Advertising, isCertain: Bool, at now: BootInstant
+        _ advertising: ScanSession.Advertising, isCertain: Bool, areOthersOnAir: Bool, at now: BootInstant
     ) -> [Action] {
-        step(now) { $0.advertisingChanged(advertising, isCertain: isCertain, at: $1) }
+        step(now) {
+            $0.advertisingChanged(advertising, isCertain: isCertain, areOthersOnAir: areOthersOnAir, at: $1)
+        }
     }
 
     /// Whether the controller may refuse a scan because it advertises.

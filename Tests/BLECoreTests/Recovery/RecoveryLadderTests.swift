@@ -278,6 +278,37 @@ import Testing
         #expect(now == wokenLast + .seconds(10))
     }
 
+    /// A machine that serves each deadline late would otherwise take no step.
+    @Test(.row("O19", "W29")) func stepsAreTakenWhereEachDeadlineIsLate() {
+        var ladder = silent(.power)
+        var now = start
+        var steps: [RecoveryPolicy.Step] = []
+        for _ in 1...10 {
+            now = (ladder.nextDeadline ?? now) + .seconds(10)
+            for case .perform(let step) in ladder.timePassed(now, isListening: true) {
+                steps.append(step)
+                _ = ladder.stepFinished(nil, at: now)
+            }
+        }
+        #expect(steps.prefix(2) == [.eventMasks, .power])
+    }
+
+    /// It would count as the one run that is taken for silence while the controller advertises.
+    @Test(.row("W29", "W66")) func aRefusedStepThatNobodyWaitsForIsNoRunWhileItAdvertises() {
+        var ladder = RecoveryLadder(.power)
+        ladder.advertisingChanged(true, at: start)
+        var now = start
+        for _ in 1...2 {
+            now = now + .seconds(600)
+            _ = ladder.silent(for: .seconds(90), at: now)
+            #expect(wait(&ladder, &now) == began(.eventMasks))
+            _ = ladder.stepFinished(nil, at: now)
+            #expect(wait(&ladder, &now) == began(.power))
+            ladder.scanEnded()
+            _ = ladder.stepFinished(.linksOfOthers(1), at: now)
+        }
+    }
+
     /// The next program would wait for the pause of a run that never was.
     @Test(arguments: [RecoveryFailure.linksOfOthers(1), .linksInUse(1), .underWay, .refused("12 steps")])
     func aRefusedStepThatNobodyWaitsForIsNoRun(failure: RecoveryFailure) {

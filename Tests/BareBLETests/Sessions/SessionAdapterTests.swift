@@ -333,6 +333,21 @@ import Testing
         }
     }
 
+    @Test func anAdapterThatIsWantedAsItIsIsNotSwitchedOnLater() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let central = Central(radio: radio)
+            let session = try await sessionOnSilentReturn(radio, central, time, failures: .max)
+            try await time.clock.sleep(for: .seconds(10))
+            let refusal = await #expect(throws: BLEError.self) { try await central.ready(powerOn: false) }
+            #expect(refusal?.code == .adapterDown)
+            await radio.failPowerUps(0)
+            try await time.clock.sleep(for: .seconds(3600))
+            #expect(await central.adapterState == .poweredOff)
+            await session.disconnect()
+        }
+    }
+
     @Test func anAdapterWithoutObserversIsNotWatched() async throws {
         let bench = try await AdapterBench()
         var states: AdapterStateSequence.AsyncIterator? = Central(adapter: bench.adapter).adapterStates
