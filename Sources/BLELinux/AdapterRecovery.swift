@@ -322,7 +322,8 @@ package struct RecoveryRequest: Hashable, Sendable {
 
     /// The largest number of bytes in a request or a response.
     package static let byteLimit = 512
-    private static let responseTime: Int32 = 70_000
+    /// Longer than the unit of the helper program lets it run and stop (`bareble-recover@.service`), in milliseconds.
+    static let responseTime: Int32 = 70_000
 
     package init(step: RecoveryPolicy.Step, adapter: BluetoothAddress, endsLinks: Bool = false) {
         self.step = step
@@ -348,14 +349,26 @@ package struct RecoveryRequest: Hashable, Sendable {
         do throws(SystemCallError) {
             socket = try LinkSocket.connectedUnix(path: path)
         } catch {
+            // So many connections wait that there is no room for another one.
+            if error.errno == EAGAIN { throw .unavailable("the helper program takes no further request") }
             throw .notPermitted("the helper program is not there (\(path): \(error.description))")
         }
+        try exchange(on: &socket)
+    }
+
+    /// Sends the request on a connected socket, and waits for the response for so many milliseconds.
+    func exchange(on socket: inout LinkSocket, within time: Int32 = RecoveryRequest.responseTime)
+        throws(RecoveryFailure)
+    {
+        // A service manager that starts no further process accepts the connection, and closes it.
         guard socket.send(Array(text.utf8)) == .sent else {
-            throw .failed("the helper program took no request")
+            throw .unavailable("the helper program took no request")
         }
-        guard ble_wait_for_packet(socket.descriptor, Self.responseTime) > 0, let response = socket.receivePacket()
-        else {
-            throw .failed("the helper program did not respond")
+        guard ble_wait_for_packet(socket.descriptor, time) > 0 else {
+            throw .noResponse("the helper program did not respond in \(time / 1000) s")
+        }
+        guard let response = socket.receivePacket(), !response.isEmpty else {
+            throw .unavailable("the helper program has ended without a response")
         }
         try Self.check(response: String(decoding: response.prefix(Self.byteLimit), as: UTF8.self))
     }
@@ -370,8 +383,8 @@ package struct RecoveryRequest: Hashable, Sendable {
         case .notApplicable: "not applicable"
         case .adapterGone: "gone"
         case .underWay: "busy"
-        case .refused(let text): "refused: \(text)"
-        case .failed(let text): "failed: \(text)"
+        case .refused(let text), .unavailable(let text): "refused: \(text)"
+        case .noResponse(let text), .failed(let text): "failed: \(text)"
         }
     }
 

@@ -69,8 +69,9 @@ import Glibc
                 hint:
                     "Try it again in a minute. `ss -xap | grep bareble-recovery` as root names the program, which can be ended."
             )
-        case .refused(let reason): return fail("\(text): \(reason)", 75, hint: "Try it later.")
-        case .failed(let reason):
+        case .refused(let reason), .unavailable(let reason):
+            return fail("\(text): \(reason)", 75, hint: "Try it later.")
+        case .noResponse(let reason), .failed(let reason):
             return fail("\(text): \(reason)", 70, hint: "`sudo blescan doctor` and dmesg may show more.")
         }
     }

@@ -362,6 +362,45 @@ import Testing
         #expect(text.contains("/nowhere/recover.socket"))
     }
 
+    /// The far end of a request's socket.
+    enum HelperEnd: Sendable {
+        /// It is closed before the request, as by a service manager that starts no further process.
+        case closed
+        /// It ends without a response.
+        case ended
+        /// It never responds.
+        case silent
+        case done
+    }
+
+    /// A harsher step must not follow where nothing was done.
+    @Test(arguments: [
+        (HelperEnd.closed, RecoveryFailure.unavailable("the helper program took no request")),
+        (.ended, .unavailable("the helper program has ended without a response")),
+        (.silent, .noResponse("the helper program did not respond in 0 s")),
+    ]) func aHelperThatDoesNotRespondHasNotFailed(end: HelperEnd, expected: RecoveryFailure) throws {
+        #expect(throws: expected) { try request(to: end) }
+    }
+
+    @Test func aHelperThatHasTakenTheStepIsBelieved() throws {
+        try request(to: .done)
+    }
+
+    private func request(to end: HelperEnd) throws {
+        let (ours, theirs) = try LinkSocket.pair()
+        var socket = LinkSocket(adopting: ours)
+        switch end {
+        case .closed: close(theirs)
+        case .ended: shutdown(theirs, Int32(SHUT_WR))
+        case .silent: break
+        case .done:
+            let bytes = Array("done".utf8)
+            _ = unsafe write(theirs, bytes, bytes.count)
+        }
+        defer { if end != .closed { close(theirs) } }
+        try RecoveryRequest(step: .power, adapter: Self.address).exchange(on: &socket, within: 0)
+    }
+
     @Test func stepsAreCountedForAnHour() throws {
         let tree = FakeTree()
         do {

@@ -349,6 +349,13 @@ extension BLEError {
                     "It is tried again by itself. `ss -xap | grep bareble-recovery` as root names the program, which can be ended."
                 )
             case .refused(let text): (.busy, text, nil)
+            case .unavailable(let text):
+                (
+                    .busy, text,
+                    "It is tried again by itself. `journalctl -u 'bareble-recover@*'` shows what the helper program reports."
+                )
+            case .noResponse(let text):
+                (.timedOut, text, "`journalctl -u 'bareble-recover@*'` shows what the helper program reports.")
             case .failed(let text): (.system, text, nil)
             }
         self.init(code, subject: subject, during: "take the recovery step \(step)", because: reason, hint: hint)
