@@ -16,6 +16,7 @@ internal import Glibc
 //   makes its own.
 // - The calls block: 10 s and one call of the kernel after a step, until the adapter is back, and twice as long after a
 //   port that has lost it; the helper is waited for longer than its unit lets it run.
+// - A program that is to end finishes a step that it has begun, but does not wait for the adapter, and begins none.
 
 /// Takes steps of recovery.
 package struct AdapterRecovery: Sendable {
@@ -31,6 +32,8 @@ package struct AdapterRecovery: Sendable {
     /// How long an adapter may take to come back.
     private let returnTime: Duration
     private let pause: @Sendable (Duration) -> Void
+    /// Whether this program is to end.
+    private let isEnding: @Sendable () -> Bool
 
     /// Steps on this machine; or on a pretended one, for tests.
     package init(
@@ -49,7 +52,8 @@ package struct AdapterRecovery: Sendable {
             adapter throws(RecoveryFailure) in try RecoveryClaim.make(for: adapter)
         },
         returnTime: Duration = .seconds(10),
-        pause: @escaping @Sendable (Duration) -> Void = { usleep(UInt32($0 / .microseconds(1))) }
+        pause: @escaping @Sendable (Duration) -> Void = { usleep(UInt32($0 / .microseconds(1))) },
+        isEnding: @escaping @Sendable () -> Bool = { false }
     ) {
         self.root = root
         self.list = list
@@ -58,6 +62,7 @@ package struct AdapterRecovery: Sendable {
         self.claim = claim
         self.returnTime = returnTime
         self.pause = pause
+        self.isEnding = isEnding
     }
 
     /// Takes a step, by the helper program where this process may not and `helper` names its socket.
@@ -81,6 +86,7 @@ package struct AdapterRecovery: Sendable {
     ) throws(RecoveryFailure) {
         let claim = try self.claim(adapter)
         defer { withExtendedLifetime(claim) {} }
+        if isEnding() { throw .unavailable("the program is to end") }
         try note()
         switch step {
         case .rescan, .eventMasks: throw .notApplicable
@@ -207,7 +213,7 @@ package struct AdapterRecovery: Sendable {
                 }
             }
             // One that is there and does not respond is not gone: harsher steps may help it.
-            guard ble_boot_nanoseconds() < end else { throw failure ?? .adapterGone }
+            guard ble_boot_nanoseconds() < end, !isEnding() else { throw failure ?? .adapterGone }
             pause(.milliseconds(500))
         }
     }
