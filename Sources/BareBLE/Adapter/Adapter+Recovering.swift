@@ -110,8 +110,8 @@ extension Adapter {
         // A program that has switched it on meanwhile may have links, and an idle program looks for nothing.
         checkPresence()
         guard presence == .down else { return }
+        let isDoneHere = system.privileges().has(.netAdmin)
         do throws(RecoveryFailure) {
-            let isDoneHere = system.privileges().has(.netAdmin)
             // It may be off because another program takes a step.
             let claim = try isDoneHere ? system.claimRecovery(adapter) : nil
             defer { withExtendedLifetime(claim) {} }
@@ -121,7 +121,7 @@ extension Adapter {
             }
             try await awaitReturn()
         } catch {
-            recovery.powerUpFailed(error, at: loop.now())
+            recovery.powerUpFailed(error, byHelper: !isDoneHere, at: loop.now())
             armTimer()
             logger.warning(
                 "the adapter was switched off by a step of recovery, and is still off",
