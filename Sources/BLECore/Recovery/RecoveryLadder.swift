@@ -23,7 +23,8 @@
 //   nothing listens, and the next run does not wait for it.
 // - Links are ended for silence after 120 s at the earliest, also where 30 s were unusual.
 // - A step that was refused because of links or of other programs is no run, and is followed by no harsher one but by
-//   a pause of 5 minutes. An adapter that has gone ends the trouble.
+//   a pause of 5 minutes; so is one for which no helper program took the request. After one that the helper program
+//   has not responded to, which it may have taken, the run ends. An adapter that has gone ends the trouble.
 // - Silence ends with a report that has data, missing responses end with a response, and a refusal to scan ends with a
 //   scan that is accepted, or that runs when a step is done. What else comes while a step is being taken proves nothing.
 //   A link that only the controller has ends with the first step that ends links, and when the peer turns out to have
@@ -313,12 +314,14 @@ extension RecoveryLadder {
             return report
         }
         switch failure {
-        case .linksOfOthers, .linksInUse, .underWay, .refused:
+        case .linksOfOthers, .linksInUse, .underWay, .refused, .unavailable:
             // Nothing was done: that was no run, and no harsher step is due.
             if step == .power { voidRun() }
             // Where it is about one link, an adapter that works for no peer must not wait for that.
             if trouble.suspect == nil { refusedUntil = now + Self.refusalPause }
             return report + exhausted(trouble, at: now, for: Self.refusalPause)
+        // The request for the next step would wait for as long again.
+        case .noResponse: return report + exhausted(trouble, at: now)
         case let failure?: return report + proceed(after: step, failure, for: trouble, at: now)
         case nil:
             timeouts = []

@@ -113,8 +113,8 @@ extension Adapter {
         // A program that has switched it on meanwhile may have links, and an idle program looks for nothing.
         checkPresence()
         guard presence == .down else { return }
+        let isDoneHere = system.privileges().has(.netAdmin)
         do throws(RecoveryFailure) {
-            let isDoneHere = system.privileges().has(.netAdmin)
             // It may be off because another program takes a step.
             let claim = try isDoneHere ? system.claimRecovery(adapter) : nil
             defer { withExtendedLifetime(claim) {} }
@@ -124,7 +124,7 @@ extension Adapter {
             }
             try await awaitReturn()
         } catch {
-            recovery.powerUpFailed(error, at: loop.now())
+            recovery.powerUpFailed(error, byHelper: !isDoneHere, at: loop.now())
             armTimer()
             logger.warning(
                 "the adapter was switched off by a step of recovery, and is still off",
@@ -352,6 +352,13 @@ extension BLEError {
                     "It is tried again by itself. `ss -xap | grep bareble-recovery` as root names the program, which can be ended."
                 )
             case .refused(let text): (.busy, text, nil)
+            case .unavailable(let text):
+                (
+                    .busy, text,
+                    "It is tried again by itself. `journalctl -u 'bareble-recover@*'` shows what the helper program reports."
+                )
+            case .noResponse(let text):
+                (.timedOut, text, "`journalctl -u 'bareble-recover@*'` shows what the helper program reports.")
             case .failed(let text): (.system, text, nil)
             }
         self.init(code, subject: subject, during: "take the recovery step \(step)", because: reason, hint: hint)

@@ -310,7 +310,9 @@ import Testing
     }
 
     /// The next program would wait for the pause of a run that never was.
-    @Test(arguments: [RecoveryFailure.linksOfOthers(1), .linksInUse(1), .underWay, .refused("12 steps")])
+    @Test(arguments: [
+        RecoveryFailure.linksOfOthers(1), .linksInUse(1), .underWay, .refused("12 steps"), .unavailable("no request"),
+    ])
     func aRefusedStepThatNobodyWaitsForIsNoRun(failure: RecoveryFailure) {
         var ladder = silent(.power)
         var now = start
@@ -458,7 +460,9 @@ import Testing
     }
 
     /// Nothing was done, so neither a harsher step nor the pause of a run follows.
-    @Test(arguments: [RecoveryFailure.linksOfOthers(1), .underWay, .refused("12 steps")])
+    @Test(arguments: [
+        RecoveryFailure.linksOfOthers(1), .underWay, .refused("12 steps"), .unavailable("no request"),
+    ])
     func aRefusedStepIsNoRun(failure: RecoveryFailure) {
         var ladder = silent(.usb)
         var now = start
@@ -479,6 +483,23 @@ import Testing
         #expect(wait(&ladder, &now) == [])
         #expect(wait(&ladder, &now) == began(.power))
         #expect(now - refused == .seconds(300))
+    }
+
+    /// A helper program that hangs would cost as much time again with each further step; it may have taken this one.
+    @Test func aStepWithoutAResponseEndsTheRun() {
+        var ladder = silent(.usb)
+        var now = start
+        _ = wait(&ladder, &now)
+        _ = ladder.stepFinished(nil, at: now)
+        #expect(wait(&ladder, &now) == began(.power))
+        let failure = RecoveryFailure.noResponse("no response in 70 s")
+        #expect(
+            ladder.stepFinished(failure, at: now) == [
+                .notify(.failed(.power, failure)), .notify(.exhausted(because: silence, next: .seconds(60))),
+            ])
+        let runs = ladder.runs
+        #expect(runs.count == 1)
+        #expect(wait(&ladder, &now) == began(.power))
     }
 
     /// Where much was heard, silence is noticed sooner, and links are ended no sooner.
