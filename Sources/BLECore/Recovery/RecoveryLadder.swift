@@ -18,8 +18,7 @@
 // Invariants:
 // - One step is taken at a time. A step that is being taken ends by `stepFinished`, whatever happens meanwhile.
 // - A step is judged only while the program listens: not while the scan makes way for a connect, or cannot run, and not
-//   by the time in which the machine or this program slept, which a deadline that is served late shows, a few times in
-//   a row: a machine that serves each one late would otherwise take no step. After a step that has left the adapter off
+//   by the time in which the machine or this program slept (`SleepWatch`). After a step that has left the adapter off
 //   nothing listens, and the next run does not wait for it.
 // - Links are ended for silence after 120 s at the earliest, also where 30 s were unusual.
 // - A step that was refused because of links or of other programs is no run, and is followed by no harsher one but by
@@ -31,7 +30,7 @@
 //   none. No step is taken for it but with a sign of it, also after a pause.
 // - An adapter that is silent, or does not respond, is worse than one with such a link, whose steps then give way. One
 //   that refuses to scan cannot be judged by what it hears: the steps for its silence give way to those for that.
-// - A scan that is refused while the controller advertises says nothing of its state: that is reported, and no step is
+// - A scan that is refused while the controller advertises shows nothing of its state: that is reported, and no step is
 //   taken. Silence of a controller that was never heard while it advertised may have the same reason. One run is taken
 //   for that: if the controller advertises after it, and nothing is heard, no other follows until it advertises no more.
 // - A run is what is done from `power` on, until something helps or nothing is left. After the first run in a row there
@@ -129,8 +128,7 @@ package struct RecoveryLadder: ~Copyable {
     private var hasRunWhileAdvertising = false
     /// The same before the run that was begun last, which is none if its step is refused.
     private var hadRunWhileAdvertising = false
-    /// The number of deadlines in a row that were served late, with nothing heard in between.
-    private var sleeps = 0
+    private var sleepWatch = SleepWatch()
 
     package init(_ policy: RecoveryPolicy) { self.policy = policy }
 
@@ -275,9 +273,9 @@ extension RecoveryLadder {
 
     /// A report with data has come.
     package mutating func heard(at now: BootInstant) -> [Action] {
-        sleeps = 0
+        sleepWatch.heard()
         // What is read right after the beginning may have been heard before it.
-        if let advertisingSince, now - advertisingSince >= Self.readingTime { hasHeardWhileAdvertising = true }
+        if let advertisingSince, now - advertisingSince >= ScanSession.readingTime { hasHeardWhileAdvertising = true }
         guard trouble?.silence != nil else { return [] }
         return recovered(at: now)
     }
@@ -307,19 +305,19 @@ extension RecoveryLadder {
         // Without the adapter there is nothing to recover: what comes back begins from the start. The driver may bring
         // one back that its port has not.
         let isGone = failure == .adapterGone && !(step == .usbPort && policy.permits(.driver))
+        let wasRefused = failure?.wasRefused ?? false
+        // Nothing was done: that was no run, also where nobody waits for its end any more.
+        if step == .power, wasRefused { voidRun() }
         guard let trouble, !isGone else {
-            // One that was refused is no run, also where nobody waits for its end any more.
-            if step == .power, failure?.wasRefused ?? false { voidRun() }
             state = .healthy
             return report
         }
-        switch failure {
-        case .linksOfOthers, .linksInUse, .underWay, .refused, .unavailable:
-            // Nothing was done: that was no run, and no harsher step is due.
-            if step == .power { voidRun() }
-            // Where it is about one link, an adapter that works for no peer must not wait for that.
+        if wasRefused {
+            // No harsher step is due. Where it is about one link, an adapter that works for no peer must not wait.
             if trouble.suspect == nil { refusedUntil = now + Self.refusalPause }
             return report + exhausted(trouble, at: now, for: Self.refusalPause)
+        }
+        switch failure {
         // The request for the next step would wait for as long again.
         case .noResponse: return report + exhausted(trouble, at: now)
         case let failure?: return report + proceed(after: step, failure, for: trouble, at: now)
@@ -344,7 +342,7 @@ extension RecoveryLadder {
         _ now: BootInstant, isListening: Bool, makesWay: Bool = false
     ) -> [Action] {
         guard let deadline = nextDeadline, deadline <= now else { return [] }
-        let hasSlept = noteSleep(after: deadline, at: now)
+        let hasSlept = sleepWatch.hasSlept(since: deadline, at: now)
         switch state {
         case .healthy, .performing, .finishing: return []
         case .judging(let step, var trouble, _):
@@ -416,16 +414,6 @@ extension RecoveryLadder {
         hasRunWhileAdvertising = hadRunWhileAdvertising
     }
 
-    /// Returns whether the machine or this program has slept since a deadline, as far as that is believed.
-    private mutating func noteSleep(after deadline: BootInstant, at now: BootInstant) -> Bool {
-        guard now - deadline >= Self.sleepTime else {
-            sleeps = 0
-            return false
-        }
-        sleeps += 1
-        return sleeps <= Self.sleepLimit
-    }
-
     private mutating func exhausted(
         _ trouble: Trouble, at now: BootInstant, for pause: Duration = Self.pauses[0]
     ) -> [Action] {
@@ -480,12 +468,6 @@ extension RecoveryLadder {
         }
     }
 
-    /// How late a deadline is served at least after a sleep.
-    package static let sleepTime: Duration = .seconds(10)
-    /// The number of deadlines in a row whose delay is taken for a sleep.
-    package static let sleepLimit = 3
-    /// The time after which no report is read any more that was heard before.
-    package static let readingTime: Duration = .seconds(1)
     /// The number of commands without a response that are trouble, and the time for that.
     package static let timeoutLimit = 3
     package static let timeoutWindow: Duration = .seconds(30)

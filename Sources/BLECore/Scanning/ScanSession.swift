@@ -34,8 +34,7 @@
 //   initiating a connection just then.
 // - A report without data does not show that the controller works: stuck controllers continue to send those (row H16).
 //   Silence is noticed after 90 s, and after 30 s where more than one report in a second was usual in the last ten
-//   minutes. Time in which the machine or this program slept is no silence: a deadline that is served late shows it, a
-//   few times in a row. A machine that serves each one late would otherwise never notice silence.
+//   minutes. Time in which the machine or this program slept is no silence (`SleepWatch`).
 // - Two programs that take the scan from each other listen all the same, and would otherwise never notice that the
 //   controller is silent: the time without data continues over such a disturbance, unless the controller refuses the
 //   scan, which says that it does something else. It is looked at when the scan is re-armed.
@@ -145,8 +144,7 @@ package struct ScanSession: ~Copyable {
     /// Whether it was reported that the controller refuses scans while it advertises.
     private var hasReportedAdvertising = false
     private var stalls = 0
-    /// The number of deadlines in a row that were served late, without data in between.
-    private var sleeps = 0
+    private var sleepWatch = SleepWatch()
     /// Since when no data came, or the scan runs, while another program disturbs it; `nil` while none does.
     private var quietSince: BootInstant?
     private let rearmsWhenSilent: Bool
@@ -342,7 +340,7 @@ extension ScanSession {
     package mutating func reportSeen(hasData: Bool, at now: BootInstant) {
         guard hasData else { return }
         stalls = 0
-        sleeps = 0
+        sleepWatch.heard()
         rate.add(at: now)
         if quietSince != nil { quietSince = now }
         guard case .scanning(let plan, let since, _) = state else { return }
@@ -354,7 +352,7 @@ extension ScanSession {
     /// Called when time has passed.
     package mutating func timePassed(_ now: BootInstant) -> [Action] {
         guard let deadline = nextDeadline, deadline <= now else { return [] }
-        let hasSlept = noteSleep(after: deadline, at: now)
+        let hasSlept = sleepWatch.hasSlept(since: deadline, at: now)
         if case .waiting = state {
             if hasSlept, quietSince != nil { quietSince = now }
             return noteSilence(at: now) + proceed(at: now)
@@ -372,16 +370,6 @@ extension ScanSession {
         if rearmsWhenSilent { return [.notify(event)] + disable() }
         state = .scanning(plan, since: since, lastReport: now)
         return [.notify(event)]
-    }
-
-    /// Returns whether the machine or this program has slept since a deadline, as far as that is believed.
-    private mutating func noteSleep(after deadline: BootInstant, at now: BootInstant) -> Bool {
-        guard now - deadline >= Self.sleepTime else {
-            sleeps = 0
-            return false
-        }
-        sleeps += 1
-        return sleeps <= Self.sleepLimit
     }
 
     /// A scan that was accepted for so long, and is set up again now, was not refused: pauses are short again.
@@ -633,10 +621,6 @@ extension ScanSession {
     /// The longest time without data of a running scan before it is re-armed, and where much was heard before.
     package static let stallTimeout: Duration = .seconds(90)
     package static let stallTimeoutInBusyAir: Duration = .seconds(30)
-    /// How late a deadline is served at least after a sleep.
-    package static let sleepTime: Duration = .seconds(10)
-    /// The number of deadlines in a row whose delay is taken for a sleep.
-    package static let sleepLimit = 3
     /// The time after which no report is read any more that was heard before.
     package static let readingTime: Duration = .seconds(1)
     /// After how long without trouble pauses are short again.

@@ -54,7 +54,7 @@ final class ScanCoordinator {
 
     /// How often silent devices are looked for at least, while a scan asks for that.
     private static let lossPause: Duration = .seconds(1)
-    /// How late such a look may be. Less than `ScanSession.sleepTime`: scans may ask for devices that are silent for a
+    /// How late such a look may be. Less than `SleepWatch.delay`: scans may ask for devices that are silent for a
     /// few seconds, and time that is left out for no sleep only delays a loss.
     private static let lossDelay: Duration = .seconds(2)
     /// For how long a device that no scan hears is remembered, unless it is connected.

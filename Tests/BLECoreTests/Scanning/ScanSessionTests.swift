@@ -631,7 +631,7 @@ import Testing
             run(&session, actions, at: now)
         }
         #expect(stalls == [.notify(.stalled(count: 1, after: .seconds(90)))])
-        #expect(looks == ScanSession.sleepLimit + 1)
+        #expect(looks == SleepWatch.limit + 1)
         // One that is heard after it has slept begins to count again.
         session.reportSeen(hasData: true, at: now)
         now = now + .seconds(3600)
