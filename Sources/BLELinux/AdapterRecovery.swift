@@ -16,6 +16,7 @@ internal import Glibc
 //   makes its own.
 // - The calls block: 10 s and one call of the kernel after a step, until the adapter is back, and twice as long after a
 //   port that has lost it; the helper is waited for longer than its unit lets it run.
+// - A program that is to end finishes a step that it has begun, but does not wait for the adapter, and begins none.
 
 /// Takes steps of recovery.
 package struct AdapterRecovery: Sendable {
@@ -31,6 +32,8 @@ package struct AdapterRecovery: Sendable {
     /// How long an adapter may take to come back.
     private let returnTime: Duration
     private let pause: @Sendable (Duration) -> Void
+    /// Whether this program is to end.
+    private let isEnding: @Sendable () -> Bool
 
     /// Steps on this machine; or on a pretended one, for tests.
     package init(
@@ -49,7 +52,8 @@ package struct AdapterRecovery: Sendable {
             adapter throws(RecoveryFailure) in try RecoveryClaim.make(for: adapter)
         },
         returnTime: Duration = .seconds(10),
-        pause: @escaping @Sendable (Duration) -> Void = { usleep(UInt32($0 / .microseconds(1))) }
+        pause: @escaping @Sendable (Duration) -> Void = { usleep(UInt32($0 / .microseconds(1))) },
+        isEnding: @escaping @Sendable () -> Bool = { false }
     ) {
         self.root = root
         self.list = list
@@ -58,6 +62,7 @@ package struct AdapterRecovery: Sendable {
         self.claim = claim
         self.returnTime = returnTime
         self.pause = pause
+        self.isEnding = isEnding
     }
 
     /// Takes a step, by the helper program where this process may not and `helper` names its socket.
@@ -81,6 +86,7 @@ package struct AdapterRecovery: Sendable {
     ) throws(RecoveryFailure) {
         let claim = try self.claim(adapter)
         defer { withExtendedLifetime(claim) {} }
+        if isEnding() { throw .unavailable("the program is to end") }
         try note()
         switch step {
         case .rescan, .eventMasks: throw .notApplicable
@@ -207,7 +213,7 @@ package struct AdapterRecovery: Sendable {
                 }
             }
             // One that is there and does not respond is not gone: harsher steps may help it.
-            guard ble_boot_nanoseconds() < end else { throw failure ?? .adapterGone }
+            guard ble_boot_nanoseconds() < end, !isEnding() else { throw failure ?? .adapterGone }
             pause(.milliseconds(500))
         }
     }
@@ -322,7 +328,8 @@ package struct RecoveryRequest: Hashable, Sendable {
 
     /// The largest number of bytes in a request or a response.
     package static let byteLimit = 512
-    private static let responseTime: Int32 = 70_000
+    /// Longer than the unit of the helper program lets it run and stop (`bareble-recover@.service`), in milliseconds.
+    static let responseTime: Int32 = 70_000
 
     package init(step: RecoveryPolicy.Step, adapter: BluetoothAddress, endsLinks: Bool = false) {
         self.step = step
@@ -348,14 +355,26 @@ package struct RecoveryRequest: Hashable, Sendable {
         do throws(SystemCallError) {
             socket = try LinkSocket.connectedUnix(path: path)
         } catch {
+            // So many connections wait that there is no room for another one.
+            if error.errno == EAGAIN { throw .unavailable("the helper program takes no further request") }
             throw .notPermitted("the helper program is not there (\(path): \(error.description))")
         }
+        try exchange(on: &socket)
+    }
+
+    /// Sends the request on a connected socket, and waits for the response for so many milliseconds.
+    func exchange(on socket: inout LinkSocket, within time: Int32 = RecoveryRequest.responseTime)
+        throws(RecoveryFailure)
+    {
+        // A service manager that starts no further process accepts the connection, and closes it.
         guard socket.send(Array(text.utf8)) == .sent else {
-            throw .failed("the helper program took no request")
+            throw .unavailable("the helper program took no request")
         }
-        guard ble_wait_for_packet(socket.descriptor, Self.responseTime) > 0, let response = socket.receivePacket()
-        else {
-            throw .failed("the helper program did not respond")
+        guard ble_wait_for_packet(socket.descriptor, time) > 0 else {
+            throw .noResponse("the helper program did not respond in \(time / 1000) s")
+        }
+        guard let response = socket.receivePacket(), !response.isEmpty else {
+            throw .unavailable("the helper program has ended without a response")
         }
         try Self.check(response: String(decoding: response.prefix(Self.byteLimit), as: UTF8.self))
     }
@@ -370,8 +389,8 @@ package struct RecoveryRequest: Hashable, Sendable {
         case .notApplicable: "not applicable"
         case .adapterGone: "gone"
         case .underWay: "busy"
-        case .refused(let text): "refused: \(text)"
-        case .failed(let text): "failed: \(text)"
+        case .refused(let text), .unavailable(let text): "refused: \(text)"
+        case .noResponse(let text), .failed(let text): "failed: \(text)"
         }
     }
 

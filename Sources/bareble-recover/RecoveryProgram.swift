@@ -69,8 +69,9 @@ import Glibc
                 hint:
                     "Try it again in a minute. `ss -xap | grep bareble-recovery` as root names the program, which can be ended."
             )
-        case .refused(let reason): return fail("\(text): \(reason)", 75, hint: "Try it later.")
-        case .failed(let reason):
+        case .refused(let reason), .unavailable(let reason):
+            return fail("\(text): \(reason)", 75, hint: "Try it later.")
+        case .noResponse(let reason), .failed(let reason):
             return fail("\(text): \(reason)", 70, hint: "`sudo blescan doctor` and dmesg may show more.")
         }
     }
@@ -142,12 +143,25 @@ import Glibc
         // The socket for daemons may come into it later, whatever may be created by default.
         if unsafe mkdir(folder, 0o755) == 0 { unsafe chmod(folder, 0o755) }
         let record = try RecoveryRecord(of: adapter.address, in: folder)
-        // Between taking something away and giving it back, an end would leave the adapter without it.
+        // Between taking something away and giving it back, an end would leave the adapter without it. They stay
+        // blocked: what follows is the report of the step, and then the program ends.
         var signals = sigset_t()
         unsafe sigemptyset(&signals)
-        for signal in [SIGINT, SIGTERM, SIGHUP] { unsafe sigaddset(&signals, signal) }
+        for signal in endSignals { unsafe sigaddset(&signals, signal) }
         unsafe sigprocmask(SIG_BLOCK, &signals, nil)
-        defer { unsafe sigprocmask(SIG_UNBLOCK, &signals, nil) }
-        try AdapterRecovery().take(step, adapter) { () throws(RecoveryFailure) in try record.noteStep() }
+        let recovery = AdapterRecovery(isEnding: { RecoveryProgram.isEnding() })
+        try recovery.take(step, adapter) { () throws(RecoveryFailure) in try record.noteStep() }
+    }
+
+    private static let endSignals: [Int32] = [SIGINT, SIGTERM, SIGHUP]
+
+    /// Whether a signal that is blocked has asked the program to end.
+    private static func isEnding() -> Bool {
+        var pending = sigset_t()
+        guard unsafe sigpending(&pending) == 0 else { return false }
+        for signal in endSignals {
+            if unsafe sigismember(&pending, signal) == 1 { return true }
+        }
+        return false
     }
 }

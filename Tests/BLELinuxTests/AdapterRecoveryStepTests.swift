@@ -281,6 +281,40 @@ import Testing
         #expect(machine.calls.withLock { $0 } == [])
     }
 
+    /// The service manager asks the helper program to end, and ends it some seconds later.
+    @Test func aProgramThatIsToEndFinishesItsStepAndBeginsNone() {
+        let tree = machineWithPort()
+        let isEnding = Lock(false)
+        let pauses = Lock(0)
+        let recovery = AdapterRecovery(
+            root: tree.path, list: { () throws(SystemCallError) in [] }, claim: { _ in nil }, returnTime: .seconds(2),
+            pause: { _ in
+                isEnding.withLock { $0 = true }
+                pauses.withLock { $0 += 1 }
+            },
+            isEnding: { isEnding.withLock { $0 } })
+        #expect(throws: RecoveryFailure.adapterGone) { try recovery.take(.driver, adapter) }
+        #expect(text("hub/1-3/authorized", tree) == "1")
+        // The one in which the driver was off: the adapter is not waited for.
+        #expect(pauses.withLock { $0 } == 1)
+        var isNoted = false
+        #expect(throws: RecoveryFailure.unavailable("the program is to end")) {
+            try recovery.take(.driver, adapter) { isNoted = true }
+        }
+        #expect(!isNoted)
+    }
+
+    /// A client that gave up first would take a harsher step beside the one that is being finished.
+    @Test func theUnitEndsTheHelperBeforeItsClientsGiveUp() throws {
+        let lines = try RepositoryFiles.text("Docs/packaging/bareble-recover@.service").split(separator: "\n")
+        let seconds = ["RuntimeMaxSec=", "TimeoutStopSec="].map { key in
+            lines.first { $0.hasPrefix(key) }.flatMap { Int32($0.dropFirst(key.count)) }
+        }
+        let limit = try #require(seconds[0])
+        let stopTime = try #require(seconds[1])
+        #expect((limit + stopTime) * 1000 < RecoveryRequest.responseTime)
+    }
+
     @Test func anAdapterIsClaimedByOneProgramAtATime() throws {
         // No adapter of a machine has these addresses and this name, and no other test.
         let process = UInt64(getpid())
@@ -360,6 +394,45 @@ import Testing
             return
         }
         #expect(text.contains("/nowhere/recover.socket"))
+    }
+
+    /// The far end of a request's socket.
+    enum HelperEnd: Sendable {
+        /// It is closed before the request, as by a service manager that starts no further process.
+        case closed
+        /// It ends without a response.
+        case ended
+        /// It never responds.
+        case silent
+        case done
+    }
+
+    /// A harsher step must not follow where nothing was done.
+    @Test(arguments: [
+        (HelperEnd.closed, RecoveryFailure.unavailable("the helper program took no request")),
+        (.ended, .unavailable("the helper program has ended without a response")),
+        (.silent, .noResponse("the helper program did not respond in 0 s")),
+    ]) func aHelperThatDoesNotRespondHasNotFailed(end: HelperEnd, expected: RecoveryFailure) throws {
+        #expect(throws: expected) { try request(to: end) }
+    }
+
+    @Test func aHelperThatHasTakenTheStepIsBelieved() throws {
+        try request(to: .done)
+    }
+
+    private func request(to end: HelperEnd) throws {
+        let (ours, theirs) = try LinkSocket.pair()
+        var socket = LinkSocket(adopting: ours)
+        switch end {
+        case .closed: close(theirs)
+        case .ended: shutdown(theirs, Int32(SHUT_WR))
+        case .silent: break
+        case .done:
+            let bytes = Array("done".utf8)
+            _ = unsafe write(theirs, bytes, bytes.count)
+        }
+        defer { if end != .closed { close(theirs) } }
+        try RecoveryRequest(step: .power, adapter: Self.address).exchange(on: &socket, within: 0)
     }
 
     @Test func stepsAreCountedForAnHour() throws {

@@ -59,6 +59,10 @@ package struct OtherAdvertising: Sendable {
     /// LE Advertising Set Terminated was read.
     package mutating func ended(_ handle: UInt8) { handles.remove(handle) }
 
-    /// A central has connected, by the one advertiser where there are no sets.
-    package mutating func centralConnected() { isLegacyOnAir = false }
+    /// LE Connection Complete was read: a central has connected, by the one advertiser where there are no sets, or
+    /// directed advertising at a high duty cycle has ended without one.
+    package mutating func received(_ event: LEConnectionComplete) {
+        let hasEnded = event.status.isSuccess ? !event.isCentral : event.status == .advertisingTimeout
+        if hasEnded { isLegacyOnAir = false }
+    }
 }

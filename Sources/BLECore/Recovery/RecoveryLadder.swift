@@ -18,18 +18,19 @@
 // Invariants:
 // - One step is taken at a time. A step that is being taken ends by `stepFinished`, whatever happens meanwhile.
 // - A step is judged only while the program listens: not while the scan makes way for a connect, or cannot run, and not
-//   by the time in which the machine or this program slept, which a deadline that is served late shows. After a
-//   step that has left the adapter off nothing listens, and the next run does not wait for it.
+//   by the time in which the machine or this program slept (`SleepWatch`). After a step that has left the adapter off
+//   nothing listens, and the next run does not wait for it.
 // - Links are ended for silence after 120 s at the earliest, also where 30 s were unusual.
 // - A step that was refused because of links or of other programs is no run, and is followed by no harsher one but by
-//   a pause of 5 minutes. An adapter that has gone ends the trouble.
+//   a pause of 5 minutes; so is one for which no helper program took the request. After one that the helper program
+//   has not responded to, which it may have taken, the run ends. An adapter that has gone ends the trouble.
 // - Silence ends with a report that has data, missing responses end with a response, and a refusal to scan ends with a
 //   scan that is accepted, or that runs when a step is done. What else comes while a step is being taken proves nothing.
 //   A link that only the controller has ends with the first step that ends links, and when the peer turns out to have
 //   none. No step is taken for it but with a sign of it, also after a pause.
 // - An adapter that is silent, or does not respond, is worse than one with such a link, whose steps then give way. One
 //   that refuses to scan cannot be judged by what it hears: the steps for its silence give way to those for that.
-// - A scan that is refused while the controller advertises says nothing of its state: that is reported, and no step is
+// - A scan that is refused while the controller advertises shows nothing of its state: that is reported, and no step is
 //   taken. Silence of a controller that was never heard while it advertised may have the same reason. One run is taken
 //   for that: if the controller advertises after it, and nothing is heard, no other follows until it advertises no more.
 // - A run is what is done from `power` on, until something helps or nothing is left. After the first run in a row there
@@ -125,6 +126,9 @@ package struct RecoveryLadder: ~Copyable {
     private var hasHeardWhileAdvertising = false
     /// Whether a run was taken for silence while the controller advertised.
     private var hasRunWhileAdvertising = false
+    /// The same before the run that was begun last, which is none if its step is refused.
+    private var hadRunWhileAdvertising = false
+    private var sleepWatch = SleepWatch()
 
     package init(_ policy: RecoveryPolicy) { self.policy = policy }
 
@@ -269,8 +273,9 @@ extension RecoveryLadder {
 
     /// A report with data has come.
     package mutating func heard(at now: BootInstant) -> [Action] {
+        sleepWatch.heard()
         // What is read right after the beginning may have been heard before it.
-        if let advertisingSince, now - advertisingSince >= Self.readingTime { hasHeardWhileAdvertising = true }
+        if let advertisingSince, now - advertisingSince >= ScanSession.readingTime { hasHeardWhileAdvertising = true }
         guard trouble?.silence != nil else { return [] }
         return recovered(at: now)
     }
@@ -300,22 +305,21 @@ extension RecoveryLadder {
         // Without the adapter there is nothing to recover: what comes back begins from the start. The driver may bring
         // one back that its port has not.
         let isGone = failure == .adapterGone && !(step == .usbPort && policy.permits(.driver))
+        let wasRefused = failure?.wasRefused ?? false
+        // Nothing was done: that was no run, also where nobody waits for its end any more.
+        if step == .power, wasRefused { voidRun() }
         guard let trouble, !isGone else {
-            // One that was refused is no run, also where nobody waits for its end any more.
-            if step == .power, failure?.wasRefused ?? false { runs.removeLast() }
             state = .healthy
             return report
         }
-        switch failure {
-        case .linksOfOthers, .linksInUse, .underWay, .refused:
-            // Nothing was done: that was no run, and no harsher step is due.
-            if step == .power {
-                runs.removeLast()
-                hasRunWhileAdvertising = false
-            }
-            // Where it is about one link, an adapter that works for no peer must not wait for that.
+        if wasRefused {
+            // No harsher step is due. Where it is about one link, an adapter that works for no peer must not wait.
             if trouble.suspect == nil { refusedUntil = now + Self.refusalPause }
             return report + exhausted(trouble, at: now, for: Self.refusalPause)
+        }
+        switch failure {
+        // The request for the next step would wait for as long again.
+        case .noResponse: return report + exhausted(trouble, at: now)
         case let failure?: return report + proceed(after: step, failure, for: trouble, at: now)
         case nil:
             timeouts = []
@@ -338,7 +342,7 @@ extension RecoveryLadder {
         _ now: BootInstant, isListening: Bool, makesWay: Bool = false
     ) -> [Action] {
         guard let deadline = nextDeadline, deadline <= now else { return [] }
-        let hasSlept = now - deadline >= Self.sleepTime
+        let hasSlept = sleepWatch.hasSlept(since: deadline, at: now)
         switch state {
         case .healthy, .performing, .finishing: return []
         case .judging(let step, var trouble, _):
@@ -395,12 +399,19 @@ extension RecoveryLadder {
         guard policy.permits(step) else { return exhausted(trouble, at: now) }
         if step == .power {
             guard !isExplained(trouble), nextRun(at: now) <= now else { return exhausted(trouble, at: now) }
+            hadRunWhileAdvertising = hasRunWhileAdvertising
             if trouble.silence != nil, advertisingSince != nil { hasRunWhileAdvertising = true }
             if let last = runs.last, now - last >= Self.hour { runs = [] }
             runs = (runs + [now]).suffix(Self.runMemory)
         }
         state = .performing(step, trouble)
         return [.notify(.began(step, because: trouble.reason)), .perform(step)]
+    }
+
+    /// The step of the run that was begun last was refused: that was none.
+    private mutating func voidRun() {
+        _ = runs.popLast()
+        hasRunWhileAdvertising = hadRunWhileAdvertising
     }
 
     private mutating func exhausted(
@@ -457,10 +468,6 @@ extension RecoveryLadder {
         }
     }
 
-    /// How late a deadline is served at least after a sleep.
-    package static let sleepTime: Duration = .seconds(10)
-    /// The time after which no report is read any more that was heard before.
-    package static let readingTime: Duration = .seconds(1)
     /// The number of commands without a response that are trouble, and the time for that.
     package static let timeoutLimit = 3
     package static let timeoutWindow: Duration = .seconds(30)

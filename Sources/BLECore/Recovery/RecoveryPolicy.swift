@@ -83,14 +83,19 @@ package enum RecoveryFailure: Error, Hashable, Sendable {
     case underWay
     /// It was tried too often: with the helper's reason.
     case refused(String)
+    /// The helper program has taken no request, or has ended without a response: nothing was done, as far as is known.
+    case unavailable(String)
+    /// The helper program has not responded in time: whether the step is taken is not known.
+    case noResponse(String)
     /// The system has refused it: with its message.
     case failed(String)
 
-    /// A Boolean value that indicates whether the step was not taken, for the sake of links or of other programs.
+    /// A Boolean value that indicates whether the step was not taken, for the sake of links or of other programs, or
+    /// for want of a helper program that takes the request.
     package var wasRefused: Bool {
         switch self {
-        case .linksOfOthers, .linksInUse, .underWay, .refused: true
-        case .notPermitted, .blocked, .notApplicable, .adapterGone, .failed: false
+        case .linksOfOthers, .linksInUse, .underWay, .refused, .unavailable: true
+        case .notPermitted, .blocked, .notApplicable, .adapterGone, .noResponse, .failed: false
         }
     }
 }

@@ -24,8 +24,9 @@
 //   off (row H14).
 // - Some controllers refuse a scan while they advertise. Such refusals are counted and reported apart from the others:
 //   they say nothing of a controller that does not advertise. It is tried again as soon as this program has ended or
-//   paused its advertisements, and only refusals from then on can say that it is stuck (row W66). One that has begun a
-//   scan while it advertised can do both, and has no such reason.
+//   paused its advertisements, and only refusals while nothing is on air can say that it is stuck (row W66): they are
+//   counted on after advertisements in between. One that has begun a scan while it advertised can do both, and has no
+//   such reason; beside another program, whose advertisements may have ended unseen, a report shows that.
 // - Whatever fails is retried after a pause that doubles up to 30 s, and starts small again after a healthy minute.
 //   Two programs that take the scan from each other therefore do so ever more rarely.
 // - The kernel turns scanning off around each of its own connects, and nothing turns it on again: another program's
@@ -33,7 +34,7 @@
 //   initiating a connection just then.
 // - A report without data does not show that the controller works: stuck controllers continue to send those (row H16).
 //   Silence is noticed after 90 s, and after 30 s where more than one report in a second was usual in the last ten
-//   minutes. Time in which the machine or this program slept is no silence: a deadline that is served late shows it.
+//   minutes. Time in which the machine or this program slept is no silence (`SleepWatch`).
 // - Two programs that take the scan from each other listen all the same, and would otherwise never notice that the
 //   controller is silent: the time without data continues over such a disturbance, unless the controller refuses the
 //   scan, which says that it does something else. It is looked at when the scan is re-armed.
@@ -128,14 +129,22 @@ package struct ScanSession: ~Copyable {
     private var goal = Goal.none
     private var pausing = Pausing.no
     private var attempts = 0
+    /// Of a controller that does not advertise.
     private var refusal: Refusal?
+    /// Of one that has advertised all the time.
+    private var hinderedRefusal: Refusal?
     private var advertising = Advertising.nobody
     private var isSurelyAdvertising = false
+    /// Whether other programs or the kernel advertise, as far as their commands were seen.
+    private var areOthersOnAir = false
+    /// When a scan has begun while others advertised, who have done so since; `nil` without one.
+    private var besideOthersSince: BootInstant?
     /// Whether the controller has begun a scan while it advertised.
     private var scansWhileAdvertising = false
     /// Whether it was reported that the controller refuses scans while it advertises.
     private var hasReportedAdvertising = false
     private var stalls = 0
+    private var sleepWatch = SleepWatch()
     /// Since when no data came, or the scan runs, while another program disturbs it; `nil` while none does.
     private var quietSince: BootInstant?
     private let rearmsWhenSilent: Bool
@@ -146,8 +155,6 @@ package struct ScanSession: ~Copyable {
     /// The controller refuses to begin a scan, as Command Disallowed.
     private struct Refusal {
         let since: BootInstant
-        /// Whether the controller has advertised at each of them, which may be the reason.
-        let isWhileAdvertising: Bool
         var count = 0
         var isReported = false
         /// Whether a link or a connection attempt has ended since the last refusal, and may be the reason for the next
@@ -236,7 +243,7 @@ extension ScanSession {
     package mutating func stop(at now: BootInstant) -> [Action] {
         goal = .ended
         quietSince = nil
-        refusal = nil
+        forgetRefusals()
         return proceed(at: now)
     }
 
@@ -252,7 +259,7 @@ extension ScanSession {
         let actions = acknowledgePause()
         pausing = .no
         attempts = 0
-        refusal?.isExcused = true
+        excuseRefusals()
         return actions + proceed(at: now)
     }
 }
@@ -296,7 +303,7 @@ extension ScanSession {
 
     /// A link has ended: a controller that does not scan beside links is free.
     package mutating func linkEnded(at now: BootInstant) -> [Action] {
-        refusal?.isExcused = true
+        excuseRefusals()
         guard case .waiting(_, isBusy: true) = state else { return [] }
         // The next pause is no longer for that.
         attempts = max(0, attempts - 1)
@@ -311,13 +318,17 @@ extension ScanSession {
     /// - Parameters:
     ///   - advertising: Who advertises now.
     ///   - isCertain: Whether an advertisement is on air at this moment: not one that is put on air again at once.
+    ///   - areOthersOnAir: Whether other programs or the kernel advertise at this moment, as far as their commands were
+    ///     seen; also beside this program.
     ///   - now: The present time.
     package mutating func advertisingChanged(
-        _ advertising: Advertising, isCertain: Bool = false, at now: BootInstant
+        _ advertising: Advertising, isCertain: Bool = false, areOthersOnAir: Bool = false, at now: BootInstant
     ) -> [Action] {
         let hasEnded = self.advertising == .thisProgram && advertising != .thisProgram
         self.advertising = advertising
         isSurelyAdvertising = isCertain
+        self.areOthersOnAir = areOthersOnAir
+        if !areOthersOnAir { besideOthersSince = nil }
         guard hasEnded else { return [] }
         // The pauses were for that, and so may be the refusal of the command that is out.
         attempts = 0
@@ -329,15 +340,19 @@ extension ScanSession {
     package mutating func reportSeen(hasData: Bool, at now: BootInstant) {
         guard hasData else { return }
         stalls = 0
+        sleepWatch.heard()
         rate.add(at: now)
         if quietSince != nil { quietSince = now }
-        if case .scanning(let plan, let since, _) = state { state = .scanning(plan, since: since, lastReport: now) }
+        guard case .scanning(let plan, let since, _) = state else { return }
+        state = .scanning(plan, since: since, lastReport: now)
+        // The end of an advertisement is read before the reports after it.
+        if let besideOthersSince, now - besideOthersSince >= Self.readingTime { scansWhileAdvertising = true }
     }
 
     /// Called when time has passed.
     package mutating func timePassed(_ now: BootInstant) -> [Action] {
         guard let deadline = nextDeadline, deadline <= now else { return [] }
-        let hasSlept = now - deadline >= Self.sleepTime
+        let hasSlept = sleepWatch.hasSlept(since: deadline, at: now)
         if case .waiting = state {
             if hasSlept, quietSince != nil { quietSince = now }
             return noteSilence(at: now) + proceed(at: now)
@@ -387,7 +402,7 @@ extension ScanSession {
         controller = claimed
         foreignSet = nil
         quietSince = nil
-        refusal = nil
+        forgetRefusals()
         return acknowledge()
     }
 
@@ -456,7 +471,7 @@ extension ScanSession {
         }
         guard target != nil else { return disable() }
         if failure != nil, !wasDisturbed { return retry(nil, at: now) }
-        refusal = nil
+        forgetRefusals()
         if advertising != .nobody { hasReportedAdvertising = false }
         if wasDisturbed {
             quietSince = quietSince ?? now
@@ -464,6 +479,7 @@ extension ScanSession {
             return [.notify(.started)]
         }
         if isSurelyAdvertising { scansWhileAdvertising = true }
+        besideOthersSince = areOthersOnAir ? now : nil
         state = .scanning(plan, since: now, lastReport: quietSince ?? now)
         quietSince = nil
         return [.notify(.started)] + proceed(at: now)
@@ -534,7 +550,7 @@ extension ScanSession {
     private mutating func retry(_ failure: HCICommandFailure?, at now: BootInstant) -> [Action] {
         quietSince = nil
         guard let failure else { return retryRefused(at: now) }
-        refusal = nil
+        forgetRefusals()
         let pause = nextPause()
         state = .waiting(until: now + pause, isBusy: false)
         return [.notify(.unable(failure, retry: pause))]
@@ -542,15 +558,19 @@ extension ScanSession {
 
     private mutating func retryRefused(at now: BootInstant) -> [Action] {
         let isHindered = isHinderedByAdvertising
-        var refusal = Refusal(since: now, isWhileAdvertising: isHindered)
-        if let earlier = self.refusal, earlier.isWhileAdvertising == isHindered { refusal = earlier }
+        var refusal = (isHindered ? hinderedRefusal : self.refusal) ?? Refusal(since: now)
         let time = now - refusal.since
         refusal.count += 1
         let isDue = time >= Self.refusalTime && refusal.count >= Self.refusalCount && !refusal.isExcused
         let isNews = isDue && !refusal.isReported
         if isNews { refusal.isReported = true }
         refusal.isExcused = false
-        self.refusal = refusal
+        if isHindered {
+            hinderedRefusal = refusal
+        } else {
+            self.refusal = refusal
+            hinderedRefusal = nil
+        }
         let pause = nextPause()
         state = .waiting(until: now + pause, isBusy: true)
         let busy = Action.notify(.scanBusy(retry: pause))
@@ -559,6 +579,16 @@ extension ScanSession {
         let wasReported = hasReportedAdvertising
         hasReportedAdvertising = true
         return [busy, .notify(.refusedWhileAdvertising(for: time, isNews: !wasReported))]
+    }
+
+    private mutating func forgetRefusals() {
+        refusal = nil
+        hinderedRefusal = nil
+    }
+
+    private mutating func excuseRefusals() {
+        refusal?.isExcused = true
+        hinderedRefusal?.isExcused = true
     }
 
     /// Acknowledges what was requested while the radio was not free.
@@ -582,6 +612,7 @@ extension ScanSession {
         let pause = Self.firstPause * (1 << min(attempts, 6))
         attempts += 1
         if let refusal, refusal.isReported { return Self.longestPause }
+        if let hinderedRefusal, hinderedRefusal.isReported { return Self.longestPause }
         return min(pause, Self.longestPause)
     }
 
@@ -590,8 +621,8 @@ extension ScanSession {
     /// The longest time without data of a running scan before it is re-armed, and where much was heard before.
     package static let stallTimeout: Duration = .seconds(90)
     package static let stallTimeoutInBusyAir: Duration = .seconds(30)
-    /// How late a deadline is served at least after a sleep.
-    package static let sleepTime: Duration = .seconds(10)
+    /// The time after which no report is read any more that was heard before.
+    package static let readingTime: Duration = .seconds(1)
     /// After how long without trouble pauses are short again.
     package static let healthy: Duration = .seconds(60)
     /// The first pause before a retry.

@@ -272,8 +272,9 @@ extension Adapter {
         security.setUpEnded(nil)
         useManagement(of: found.index)
         useInstances(of: found.index)
-        // An adapter that is there was switched off on purpose; one that comes back is off by itself.
-        if !found.isUp { restorePower() }
+        // An adapter that is there was switched off on purpose; one that comes back is off by itself. One that a step of
+        // recovery has left off is claimed before it is switched on, and tried again by that.
+        if !found.isUp, restorePower() { return }
         if monitor.keepsPower {
             beginSwitchingOn(found.index, pause: PresenceMonitor.firstPowerPause)
         } else if found.isUp {
@@ -291,9 +292,9 @@ extension Adapter {
     ///
     /// - Parameter pause: The pause before the next attempt, if this one fails.
     private func switchOn(_ index: UInt16, pause: Duration) async {
-        guard let failure = await powerUp(index, during: "switch the adapter on"), presence == .down,
-            info?.index == index
-        else { return }
+        guard let failure = await powerUp(index, during: "switch the adapter on"), isToBeSwitchedOn(index) else {
+            return
+        }
         switch failure.meaning {
         case .noResponse, .inUse, .outOfResources, .other: break
         // It would fail for the same reason.
@@ -311,9 +312,14 @@ extension Adapter {
 
     private func switchOnAgain(_ index: UInt16, pause: Duration) {
         checkPresence()
-        // It may have gone meanwhile, or be on.
-        guard presence == .down, info?.index == index else { return }
+        guard isToBeSwitchedOn(index) else { return }
         beginSwitchingOn(index, pause: pause)
+    }
+
+    /// Whether an adapter that has come back is still to be switched on: it may have gone meanwhile, or be on, and the
+    /// program may have asked for it as it is.
+    private func isToBeSwitchedOn(_ index: UInt16) -> Bool {
+        monitor.keepsPower && presence == .down && info?.index == index
     }
 
     private func cameUp() {

@@ -64,16 +64,15 @@ extension Adapter {
     func scanRefusedWhileAdvertising(for time: Duration, isNews: Bool) {
         let hasLinks = hasLinksUp
         if isNews {
-            let reason =
-                hasLinks ? "while it advertises, or while a link is up" : "while it advertises"
+            let condition = hasLinks ? "while it advertises, or while a link is up" : "while it advertises"
             let remedy =
                 advertising == .thisProgram
                 ? "stop advertising while a scan runs, or use another adapter: this one begins to scan when nothing is on air"
                 : "end the advertisements of other programs, or use another adapter"
             logger.warning(
-                "this controller cannot scan \(reason)",
+                "this controller cannot scan \(condition)",
                 metadata: [
-                    "adapter": "\(name)", "refused for": "\(time.components.seconds) s", "remedy": "\(remedy)",
+                    "adapter": "\(name)", "seconds": "\(time.components.seconds)", "remedy": "\(remedy)",
                 ])
         }
         if !hasLinks { perform(recovery.scanRefusedWhileAdvertising(for: time, at: loop.now())) }
@@ -101,17 +100,21 @@ extension Adapter {
 
     /// Switches the adapter on where a step has left it off and no further one is due, as for one that has come back
     /// after the time limit of the step.
-    func restorePower() {
-        guard presence == .down, let info, recovery.takePowerUp() else { return }
+    ///
+    /// - Returns: Whether that begins.
+    @discardableResult
+    func restorePower() -> Bool {
+        guard presence == .down, let info, recovery.takePowerUp() else { return false }
         Task(executorPreference: loop) { [weak self] in await self?.restorePower(of: info) }
+        return true
     }
 
     private func restorePower(of adapter: ControllerInfo) async {
         // A program that has switched it on meanwhile may have links, and an idle program looks for nothing.
         checkPresence()
         guard presence == .down else { return }
+        let isDoneHere = system.privileges().has(.netAdmin)
         do throws(RecoveryFailure) {
-            let isDoneHere = system.privileges().has(.netAdmin)
             // It may be off because another program takes a step.
             let claim = try isDoneHere ? system.claimRecovery(adapter) : nil
             defer { withExtendedLifetime(claim) {} }
@@ -121,7 +124,7 @@ extension Adapter {
             }
             try await awaitReturn()
         } catch {
-            recovery.powerUpFailed(error, at: loop.now())
+            recovery.powerUpFailed(error, byHelper: !isDoneHere, at: loop.now())
             armTimer()
             logger.warning(
                 "the adapter was switched off by a step of recovery, and is still off",
@@ -349,6 +352,13 @@ extension BLEError {
                     "It is tried again by itself. `ss -xap | grep bareble-recovery` as root names the program, which can be ended."
                 )
             case .refused(let text): (.busy, text, nil)
+            case .unavailable(let text):
+                (
+                    .busy, text,
+                    "It is tried again by itself. `journalctl -u 'bareble-recover@*'` shows what the helper program reports."
+                )
+            case .noResponse(let text):
+                (.timedOut, text, "`journalctl -u 'bareble-recover@*'` shows what the helper program reports.")
             case .failed(let text): (.system, text, nil)
             }
         self.init(code, subject: subject, during: "take the recovery step \(step)", because: reason, hint: hint)

@@ -89,12 +89,15 @@ extension Adapter {
     /// Returns the identity of the device that uses a private address; `nil` for every other address.
     package func identity(of peer: PeerID) -> PeerID? { scan.identity(of: peer) ?? links.identity(of: peer) }
 
-    /// Returns the address that a device was heard with last, by its identity or by that address; `nil` for one that no
-    /// scan has heard, or not for long.
+    /// Returns the address that a device was heard with last, by its identity or by that address, however long ago;
+    /// `nil` for one that the table does not have.
     package func addressOnAir(of peer: PeerID) -> PeerID? { scan.addressOnAir(of: peer) }
 
-    /// Returns what is known of a device, by its address on air or its identity: when a scan runs, or has run.
-    package func scanResult(of peer: PeerID) -> ScanResult? { scan.scanResult(of: peer) }
+    /// Returns what is known of a device, by its address on air or its identity: when a scan runs, or has run; `nil` for
+    /// one that has been silent for long, unless it is connected.
+    package func scanResult(of peer: PeerID) -> ScanResult? {
+        scan.scanResult(of: peer, at: loop.now(), linked: links.peers)
+    }
 
     /// What was heard in all, and how many advertisers since a moment.
     func scanStatistics(since moment: BootInstant) -> ScanStatistics { scan.statistics(since: moment) }

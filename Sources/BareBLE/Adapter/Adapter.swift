@@ -103,6 +103,7 @@ package actor Adapter {
         monitor.end(on: loop)
         acceptor.end()
         closeSockets()
+        security.stopManagementTimer(on: loop)
         closeManagement()
         closeInstances()
     }

@@ -104,8 +104,11 @@ package struct AdapterSystem: Sendable {
     /// Returns a Boolean value that indicates whether bluetoothd has the management interface open,
     /// as far as that can be seen.
     package var runsBluetoothd: @Sendable () -> Bool
-    /// Opens the kernel's announcements about adapters; `nil` if this process may not have them.
-    package var openDeviceEvents: @Sendable () -> HCISocket? = { nil }
+    /// Opens the kernel's announcements about adapters; it fails if this process may not have them.
+    package var openDeviceEvents: @Sendable () throws(SystemCallError) -> HCISocket = {
+        () throws(SystemCallError) in
+        throw SystemCallError(call: "HCI_FILTER", errno: SystemCallError.notPermitted)
+    }
 
     /// The kernel.
     package static let kernel = AdapterSystem(
@@ -192,11 +195,5 @@ package struct AdapterSystem: Sendable {
         runsBluetoothd: {
             HCISocket.openSockets()?.contains { $0.format == .control && $0.program == "bluetoothd" } ?? false
         },
-        openDeviceEvents: {
-            do throws(SystemCallError) {
-                return try HCISocket.deviceEvents()
-            } catch {
-                return nil
-            }
-        })
+        openDeviceEvents: { () throws(SystemCallError) in try HCISocket.deviceEvents() })
 }

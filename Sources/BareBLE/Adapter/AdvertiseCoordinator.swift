@@ -223,7 +223,7 @@ final class AdvertiseCoordinator {
     }
 
     func received(_ event: LEConnectionComplete) -> [Action] {
-        if event.status.isSuccess, !event.isCentral { others.centralConnected() }
+        others.received(event)
         return machine?.received(event, at: loop.now()) ?? []
     }
 
@@ -264,7 +264,8 @@ extension Adapter {
         let now = loop.now()
         let current = advertising
         recovery.advertisingChanged(current != .nobody, at: now)
-        let actions = scan.advertisingChanged(current, isCertain: advertiser.isSurelyOnAir, at: now)
+        let actions = scan.advertisingChanged(
+            current, isCertain: advertiser.isSurelyOnAir, areOthersOnAir: advertiser.othersAreOnAir, at: now)
         if !actions.isEmpty { perform(actions) }
     }
 

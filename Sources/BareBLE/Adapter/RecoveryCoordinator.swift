@@ -17,7 +17,10 @@ internal import BLELinux
 // Unchecked: only the loop's thread touches its state.
 final class RecoveryCoordinator: @unchecked Sendable {
     /// The pause before an adapter that could not be switched on is tried again.
-    private static let powerUpPause: Duration = .seconds(300)
+    private static let firstPowerUpPause: Duration = .seconds(300)
+    /// Where the helper program switches it on, the pauses double up to this: it takes few steps in an hour, which the
+    /// next run needs.
+    private static let longestPowerUpPause: Duration = .seconds(1800)
 
     let policy: RecoveryPolicy
     let events = EventBroadcaster<RecoveryEvent>(capacity: 64)
@@ -29,6 +32,7 @@ final class RecoveryCoordinator: @unchecked Sendable {
     private var isLeftOff = false
     /// When an adapter that could not be switched on is tried again: no step is due, so nothing else would.
     private var powerUpDeadline: BootInstant?
+    private var powerUpPause = RecoveryCoordinator.firstPowerUpPause
 
     init(_ policy: RecoveryPolicy) {
         self.policy = policy
@@ -95,15 +99,17 @@ final class RecoveryCoordinator: @unchecked Sendable {
     func adapterLeftToOther() { isLeftOff = false }
 
     /// The adapter could not be switched on again.
-    func powerUpFailed(_ failure: RecoveryFailure, at now: BootInstant) {
+    func powerUpFailed(_ failure: RecoveryFailure, byHelper: Bool, at now: BootInstant) {
         isLeftOff = true
-        powerUpDeadline = failure == .blocked ? nil : now + Self.powerUpPause
+        powerUpDeadline = failure == .blocked ? nil : now + powerUpPause
+        if byHelper { powerUpPause = min(powerUpPause * 2, Self.longestPowerUpPause) }
     }
 
     /// The adapter is on.
     func adapterIsUp() {
         isLeftOff = false
         powerUpDeadline = nil
+        powerUpPause = Self.firstPowerUpPause
     }
 
     /// Returns a Boolean value that indicates whether the adapter has to be switched on, because a step has left it off

@@ -7,8 +7,8 @@ public enum RecoveryEvent: Hashable, Sendable {
     /// A step could not be taken, or did not succeed; the next one follows, if one is permitted.
     ///
     /// The error's code is `.notPermitted`, `.busy` (links of other programs are up, another program takes a step, or
-    /// the helper program has taken too many), `.blocked`, `.notSupported` (the adapter has no such part), `.noAdapter`
-    /// (it did not come back), `.system`.
+    /// the helper program has taken too many or takes no request), `.timedOut` (the helper program did not respond),
+    /// `.blocked`, `.notSupported` (the adapter has no such part), `.noAdapter` (it did not come back), `.system`.
     case failed(RecoveryPolicy.Step, BLEError)
     /// The adapter works again, so long after the trouble was noticed. The step is the one that was taken last; `nil`
     /// where none had an effect.

@@ -54,9 +54,10 @@ final class ScanCoordinator {
 
     /// How often silent devices are looked for at least, while a scan asks for that.
     private static let lossPause: Duration = .seconds(1)
-    /// How late such a look may be.
+    /// How late such a look may be. Less than `SleepWatch.delay`: scans may ask for devices that are silent for a
+    /// few seconds, and time that is left out for no sleep only delays a loss.
     private static let lossDelay: Duration = .seconds(2)
-    /// For how long the table remembers a device that no scan hears.
+    /// For how long a device that no scan hears is remembered, unless it is connected.
     private static let memory: Duration = .seconds(300)
 
     /// What the session knows of the controller; `nil` before that was asked.
@@ -179,9 +180,11 @@ final class ScanCoordinator {
     }
 
     func advertisingChanged(
-        _ advertising: ScanSession.Advertising, isCertain: Bool, at now: BootInstant
+        _ advertising: ScanSession.Advertising, isCertain: Bool, areOthersOnAir: Bool, at now: BootInstant
     ) -> [Action] {
-        step(now) { $0.advertisingChanged(advertising, isCertain: isCertain, at: $1) }
+        step(now) {
+            $0.advertisingChanged(advertising, isCertain: isCertain, areOthersOnAir: areOthersOnAir, at: $1)
+        }
     }
 
     /// Whether the controller may refuse a scan because it advertises.
@@ -293,8 +296,20 @@ final class ScanCoordinator {
         }
     }
 
-    /// What is known of a device, by its address on air or its identity: when a scan runs, or has run.
+    /// What is known of a device, by its address on air or its identity: when a scan runs, or has run. While one runs
+    /// nothing expires, so it may have been heard long ago.
     func scanResult(of peer: PeerID) -> ScanResult? { table.newest(of: peer) }
+
+    /// As `scanResult(of:)`; `nil` for a device that has been silent for longer than it is remembered.
+    ///
+    /// - Parameter linked: the connected peers, which do not advertise and are remembered.
+    func scanResult(of peer: PeerID, at now: BootInstant, linked: Set<PeerID>) -> ScanResult? {
+        guard let found = table.newest(of: peer) else { return nil }
+        if now - found.lastSeen <= Self.memory { return found }
+        let linked = withIdentities(linked)
+        let isLinked = [found.peer, found.identity].contains { device in device.map { linked.contains($0) } ?? false }
+        return isLinked ? found : nil
+    }
 
     func statistics(since moment: BootInstant) -> ScanStatistics {
         ScanStatistics(reports: counts.reports, devices: table.count(heardSince: moment))
@@ -344,8 +359,8 @@ final class ScanCoordinator {
     /// Whether more than one bonded device could have made a private address.
     func isAmbiguous(_ address: PeerID) -> Bool { resolver.resolution(of: address) == .ambiguous }
 
-    /// Returns the address that a device was heard with last, by its identity or by that address; `nil` for one that no
-    /// scan has heard, or not for long.
+    /// Returns the address that a device was heard with last, by its identity or by that address, however long ago;
+    /// `nil` for one that the table does not have.
     func addressOnAir(of peer: PeerID) -> PeerID? { table.newest(of: peer)?.peer }
 
     /// Adds the identities of devices that were named by a private address.

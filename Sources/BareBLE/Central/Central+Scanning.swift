@@ -95,7 +95,7 @@ extension Central {
     }
 
     /// Returns the latest data of a device that a current or earlier scan has heard, by the address that it advertises
-    /// with or by its identity; `nil` for a device that has been silent for long.
+    /// with or by its identity; `nil` for a device that has been silent for more than 5 minutes and is not connected.
     public func scanResult(of peer: PeerID) async -> ScanResult? { await adapter.scanResult(of: peer) }
 
     /// The former name of `scanResult(of:)`.

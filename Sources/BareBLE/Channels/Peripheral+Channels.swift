@@ -15,7 +15,7 @@ extension Peripheral {
     /// Where the peer refuses the channel for lack of security, it is paired as for a refused read, if
     /// `SecurityConfiguration.onDemand` is set, and the channel is then requested once more. `L2CAPChannel.Options.timeout`
     /// is that of each request, and not of the pairing in between. A link that is encrypted is not paired again: if the
-    /// peer requires a better key, the call fails, and the error says how to make one. Without a bond and without a
+    /// peer requires a better key, the call fails with a hint at how to make one. Without a bond and without a
     /// setting for bonds the kernel does not report such refusals, and the call ends with `.timedOut`.
     ///
     /// - Throws: `BLEError` with `.notSupported` for a link without a radio, `.refusedByPeer` if the peer does not

@@ -160,6 +160,9 @@ extension Peripheral {
         }
     }
 
+    /// The number of closures that are called when this link ends; tests check that they do not accumulate.
+    package var endHandlerCount: Int { ending.handlerCount }
+
     /// The number of calls, tasks and subscriptions that wait for this link; tests check what is left after its end.
     package var outstanding: Int {
         link.operationCount + scheduler.outstanding + ending.waiterCount + peerDatabase.outstanding

@@ -226,6 +226,7 @@ final class LinkEnding {
 
     var isAsked: Bool { isAwaited || isRequested }
     var waiterCount: Int { waiters.count }
+    var handlerCount: Int { handlers.count }
 
     func awaited() { isAwaited = true }
 

@@ -163,25 +163,31 @@ extension Adapter {
     /// pair, and nothing that this program calls would open it. Any other use opens it itself.
     func managementLost() {
         closeManagement()
-        manageCentralsAgain(after: Self.firstLossPause)
+        // What is being opened again is tried again where that fails.
+        if !security.isReopeningManagement { manageCentralsAgain(after: Self.firstLossPause) }
     }
 
     private func manageCentralsAgain(after pause: Duration) {
         guard servesBondedCentrals else { return }
-        _ = loop.schedule(at: loop.now() + pause) { [weak self] in
+        security.scheduleManagement(at: loop.now() + pause, on: loop) { [weak self] in
             self?.assumeIsolated { $0.beginManagingCentralsAgain(pause) }
         }
     }
 
     private func beginManagingCentralsAgain(_ pause: Duration) {
+        security.managementTimerFired()
         // The return of an adapter has its own way.
-        guard servesBondedCentrals, presence == .up, !coordinator.isManaged else { return }
+        guard servesBondedCentrals, presence == .up, !coordinator.isManaged, !security.isReopeningManagement else {
+            return
+        }
+        security.setReopeningManagement(true)
         Task(executorPreference: loop) { [weak self] in await self?.manageCentralsNow(pause) }
     }
 
     private func manageCentralsNow(_ pause: Duration) async {
         // The power stays as it is: a central may just connect.
         await manageOrWarn(mayCyclePower: false, in: .unlimited("serve centrals"))
+        security.setReopeningManagement(false)
         if !coordinator.isManaged { manageCentralsAgain(after: min(pause * 2, Self.longestLossPause)) }
     }
 

@@ -14,7 +14,7 @@ internal import Logging
 //
 // Duties: hold these together, let the coordinator and the encryption read the bonds as they are stored, report the
 // events of bonds and security, and keep what belongs to none of them: why the adapter is not under management, whether
-// one that came back is being put under it, and counts.
+// one that came back is being put under it, when a management interface that was lost is opened again, and counts.
 //
 // Invariants
 // - All state belongs to the event loop's thread. The events alone are for any thread.
@@ -37,6 +37,10 @@ final class AdapterSecurity: @unchecked Sendable {
     private(set) var setUpFailure: BLEError?
     /// Whether an adapter that came back is being put under management for the centrals that are served.
     private(set) var isManagingForCentrals = false
+    /// When a management interface that was lost is opened again for the centrals.
+    private var managementTimer: TimerID?
+    /// Whether it is being opened again.
+    private(set) var isReopeningManagement = false
     private var requestedChannels = RequestedChannels()
     /// Packets that arrived on links to bonded peers before these were encrypted.
     private var discardedPackets = 0
@@ -66,6 +70,24 @@ final class AdapterSecurity: @unchecked Sendable {
 
     /// Putting an adapter that came back under management for the centrals begins, or has ended.
     func setManagingForCentrals(_ isManaging: Bool) { isManagingForCentrals = isManaging }
+
+    /// Sets when a management interface that was lost is opened again, in place of an earlier time.
+    func scheduleManagement(at time: BootInstant, on loop: EventLoop, _ handler: @escaping EventLoop.Handler) {
+        if let managementTimer { loop.cancel(managementTimer) }
+        managementTimer = loop.schedule(at: time, handler)
+    }
+
+    /// It is that time.
+    func managementTimerFired() { managementTimer = nil }
+
+    /// Nothing is opened again any more.
+    func stopManagementTimer(on loop: EventLoop) {
+        if let managementTimer { loop.cancel(managementTimer) }
+        managementTimer = nil
+    }
+
+    /// Opening a management interface again that was lost begins, or has ended.
+    func setReopeningManagement(_ isReopening: Bool) { isReopeningManagement = isReopening }
 
     // MARK: Channels
 

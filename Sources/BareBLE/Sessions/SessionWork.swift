@@ -4,21 +4,19 @@ internal import BLELinux
 // What a session has in progress: its current link, its work, and the end of what it has released. Only the session
 // uses these, on its event loop.
 
-/// The current link of a session. It records its end at once; `watch` reports it after the earlier changes of services.
+/// The current link of a session. It knows its end at once; `watch` reports it after the earlier changes of services.
 struct SessionLink {
     let link: Peripheral
     let watch: Task<Void, Never>
-    private let reported = Lock<DisconnectReason?>(nil)
 
     init(_ link: Peripheral, _ watch: Task<Void, Never>) {
         self.link = link
         self.watch = watch
-        let reported = reported
-        link.assumeIsolated { $0.onEnd { reason in reported.withLock { $0 = reason } } }
     }
 
     /// The reason of its end; `nil` while it is up.
-    var end: DisconnectReason? { reported.withLock { $0 } }
+    // Read from the link: a closure there would stay as long as the link, once for each time that it is returned.
+    var end: DisconnectReason? { link.assumeIsolated { $0.end } }
 }
 
 /// The one thing in progress in a session: a connect, the program's work on a link, or a wait for the adapter.

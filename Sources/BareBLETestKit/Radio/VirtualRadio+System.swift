@@ -126,7 +126,13 @@ extension VirtualRadio {
             // The call comes from any thread.
             Task(executorPreference: self.loop) { await self.powerChanged(index) }
         }
-        system.openDeviceEvents = { self.assumeIsolated { $0.openDeviceEvents() }.map { HCISocket(adopting: $0) } }
+        system.openDeviceEvents = { () throws(SystemCallError) in
+            let descriptor: Int32? = self.assumeIsolated { $0.openDeviceEvents() }
+            guard let descriptor else {
+                throw SystemCallError(call: "HCI_FILTER", errno: SystemCallError.notPermitted)
+            }
+            return HCISocket(adopting: descriptor)
+        }
         system.privileges = {
             let permissions = self.machine.withLock { $0.permissions }
             let bits: [(VirtualPermissions, Privileges.Capability)] = [

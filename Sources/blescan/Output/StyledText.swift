@@ -33,13 +33,17 @@ struct StyledText: Hashable, Sendable {
     /// Returns the text in lines of at most this number of columns, all but the first one indented.
     ///
     /// They end between words. A longer word stays whole, and so does a command between backticks: where the terminal
-    /// breaks it, it is copied as one line.
+    /// breaks it, it is copied as one line. A single backtick, such as in a name, begins no command.
     func wrapped(to limit: Int) -> [StyledText] {
         var words = [StyledText()]
         var isCommand = false
+        var backticks = pieces.reduce(0) { $0 + $1.text.count { $0 == "`" } }
         for piece in pieces {
             for character in piece.text {
-                if character == "`" { isCommand.toggle() }
+                if character == "`" {
+                    backticks -= 1
+                    isCommand = !isCommand && backticks > 0
+                }
                 if character == " ", !isCommand {
                     words.append(StyledText())
                 } else {

@@ -148,9 +148,9 @@ final class AdvertiseRun {
         return event
     }
 
-    static func link(isCentral: Bool) throws -> LEConnectionComplete {
+    static func link(isCentral: Bool, status: String = "00") throws -> LEConnectionComplete {
         let bytes = try Hex.decode(
-            "3e1301004000" + (isCentral ? "00" : "01") + "002d1504a1de4527000000d00705")
+            "3e1301" + status + "4000" + (isCentral ? "00" : "01") + "002d1504a1de4527000000d00705")
         guard case .connectionComplete(let event) = try HCIEvent(bytes.span) else { throw WrongEvent() }
         return event
     }

@@ -29,20 +29,37 @@ import Testing
     }
 
     /// Nothing reports that the one advertiser has ended but the link, or the command that this program sends.
-    @Test(arguments: [true, false]) func theOneAdvertiserEndsByALinkOrByThisProgram(isLink: Bool) {
+    @Test(arguments: [true, false]) func theOneAdvertiserEndsByALinkOrByThisProgram(isLink: Bool) throws {
         var others = OtherAdvertising()
         complete(.leSetAdvertisingEnable, [1], .success, &others)
-        if isLink { others.centralConnected() } else { others.taken(by: .leSetAdvertisingEnable) }
+        if isLink {
+            others.received(try AdvertiseRun.link(isCentral: true))
+            #expect(others.isOnAir)
+            others.received(try AdvertiseRun.link(isCentral: false))
+        } else {
+            others.taken(by: .leSetAdvertisingEnable)
+        }
         #expect(!others.isOnAir)
     }
 
-    @Test func eachSetEndsByItself() {
+    /// Directed advertising at a high duty cycle lasts for 1.28 s: Core Vol 4 Part E, 7.8.5 and 7.7.65.1.
+    @Test func theOneAdvertiserEndsWhereNoCentralConnectsInTime() throws {
+        var others = OtherAdvertising()
+        complete(.leSetAdvertisingEnable, [1], .success, &others)
+        // Unknown Connection Identifier: an attempt of this side was cancelled.
+        others.received(try AdvertiseRun.link(isCentral: false, status: "02"))
+        #expect(others.isOnAir)
+        others.received(try AdvertiseRun.link(isCentral: false, status: "3c"))
+        #expect(!others.isOnAir)
+    }
+
+    @Test func eachSetEndsByItself() throws {
         var others = OtherAdvertising()
         // Two sets, with a duration each.
         complete(Self.enable, [1, 2, 0x01, 0, 0, 0, 0x02, 0x10, 0x27, 5], .success, &others)
         complete(Self.enable, [0, 1, 0x01, 0, 0, 0], .success, &others)
         #expect(others.isOnAir)
-        others.centralConnected()
+        others.received(try AdvertiseRun.link(isCentral: false))
         others.taken(by: .leSetAdvertisingEnable)
         #expect(others.isOnAir)
         others.ended(0x02)

@@ -278,8 +278,41 @@ import Testing
         #expect(now == wokenLast + .seconds(10))
     }
 
+    /// A machine that serves each deadline late would otherwise take no step.
+    @Test(.row("O19", "W29")) func stepsAreTakenWhereEachDeadlineIsLate() {
+        var ladder = silent(.power)
+        var now = start
+        var steps: [RecoveryPolicy.Step] = []
+        for _ in 1...10 {
+            now = (ladder.nextDeadline ?? now) + .seconds(10)
+            for case .perform(let step) in ladder.timePassed(now, isListening: true) {
+                steps.append(step)
+                _ = ladder.stepFinished(nil, at: now)
+            }
+        }
+        #expect(steps.prefix(2) == [.eventMasks, .power])
+    }
+
+    /// It would count as the one run that is taken for silence while the controller advertises.
+    @Test(.row("W29", "W66")) func aRefusedStepThatNobodyWaitsForIsNoRunWhileItAdvertises() {
+        var ladder = RecoveryLadder(.power)
+        ladder.advertisingChanged(true, at: start)
+        var now = start
+        for _ in 1...2 {
+            now = now + .seconds(600)
+            _ = ladder.silent(for: .seconds(90), at: now)
+            #expect(wait(&ladder, &now) == began(.eventMasks))
+            _ = ladder.stepFinished(nil, at: now)
+            #expect(wait(&ladder, &now) == began(.power))
+            ladder.scanEnded()
+            _ = ladder.stepFinished(.linksOfOthers(1), at: now)
+        }
+    }
+
     /// The next program would wait for the pause of a run that never was.
-    @Test(arguments: [RecoveryFailure.linksOfOthers(1), .linksInUse(1), .underWay, .refused("12 steps")])
+    @Test(arguments: [
+        RecoveryFailure.linksOfOthers(1), .linksInUse(1), .underWay, .refused("12 steps"), .unavailable("no request"),
+    ])
     func aRefusedStepThatNobodyWaitsForIsNoRun(failure: RecoveryFailure) {
         var ladder = silent(.power)
         var now = start
@@ -427,7 +460,9 @@ import Testing
     }
 
     /// Nothing was done, so neither a harsher step nor the pause of a run follows.
-    @Test(arguments: [RecoveryFailure.linksOfOthers(1), .underWay, .refused("12 steps")])
+    @Test(arguments: [
+        RecoveryFailure.linksOfOthers(1), .underWay, .refused("12 steps"), .unavailable("no request"),
+    ])
     func aRefusedStepIsNoRun(failure: RecoveryFailure) {
         var ladder = silent(.usb)
         var now = start
@@ -448,6 +483,23 @@ import Testing
         #expect(wait(&ladder, &now) == [])
         #expect(wait(&ladder, &now) == began(.power))
         #expect(now - refused == .seconds(300))
+    }
+
+    /// A helper program that hangs would cost as much time again with each further step; it may have taken this one.
+    @Test func aStepWithoutAResponseEndsTheRun() {
+        var ladder = silent(.usb)
+        var now = start
+        _ = wait(&ladder, &now)
+        _ = ladder.stepFinished(nil, at: now)
+        #expect(wait(&ladder, &now) == began(.power))
+        let failure = RecoveryFailure.noResponse("no response in 70 s")
+        #expect(
+            ladder.stepFinished(failure, at: now) == [
+                .notify(.failed(.power, failure)), .notify(.exhausted(because: silence, next: .seconds(60))),
+            ])
+        let runs = ladder.runs
+        #expect(runs.count == 1)
+        #expect(wait(&ladder, &now) == began(.power))
     }
 
     /// Where much was heard, silence is noticed sooner, and links are ended no sooner.

@@ -377,6 +377,53 @@ import Testing
             ])
     }
 
+    /// What others advertise may have ended unseen. A report that comes later shows that it has not.
+    @Test(.row("H14", "W66"), arguments: [0, 1], [true, false])
+    func aReportShowsThatAScanHasBegunWhileOthersAdvertised(seconds: Int, isOnAir: Bool) {
+        var session = ScanSession(Self.legacy)
+        _ = session.advertisingChanged(.others, areOthersOnAir: true, at: start)
+        run(&session, session.start(plan, at: start), at: start)
+        if !isOnAir {
+            _ = session.advertisingChanged(.nobody, at: start)
+            _ = session.advertisingChanged(.others, areOthersOnAir: true, at: start)
+        }
+        let now = start + .seconds(seconds)
+        session.reportSeen(hasData: true, at: now)
+        let isHindered = session.isHinderedByAdvertising
+        #expect(isHindered == (seconds == 0 || !isOnAir))
+    }
+
+    /// A program that advertises now and then leaves no two minutes without an advertisement.
+    @Test(.row("H14", "W66")) func refusalsAreCountedOnAfterAnAdvertisement() {
+        var session = ScanSession(Self.legacy)
+        var now = start
+        _ = session.start(plan, at: now)
+        var refusals: [ScanSession.Action] = []
+        var isAdvertising = false
+        var change = start + .seconds(60)
+        while refusals.isEmpty, now - start < .seconds(600) {
+            refusals += refuseEnable(&session, at: now).dropFirst()
+            let due = session.nextDeadline ?? now
+            guard change <= due else {
+                now = due
+                _ = session.timePassed(now)
+                continue
+            }
+            now = change
+            change = change + .seconds(60)
+            isAdvertising.toggle()
+            if session.advertisingChanged(isAdvertising ? .thisProgram : .nobody, at: now).isEmpty {
+                now = max(now, due)
+                _ = session.timePassed(now)
+            }
+        }
+        guard case .notify(.refused(for: let time, isNews: true))? = refusals.first else {
+            Issue.record("it was not reported")
+            return
+        }
+        #expect(time >= .seconds(120) && time < .seconds(240))
+    }
+
     /// It is known, also after a scan that was accepted while nothing was on air.
     @Test(.row("W66")) func thatItDoesNotScanWhileItAdvertisesIsNewsOnce() {
         var session = ScanSession(Self.legacy)
@@ -558,7 +605,7 @@ import Testing
         #expect(session.nextDeadlineNow == later + .seconds(90))
     }
 
-    /// A machine that wakes has heard nothing for hours, which says nothing of the controller.
+    /// A machine that wakes has heard nothing for hours, which shows nothing of the controller.
     @Test(.row("O19"), arguments: [true, false]) func timeThatWasSleptIsNoSilence(rearms: Bool) {
         var session = ScanSession(Self.legacy, rearmsWhenSilent: rearms)
         run(&session, session.start(plan, at: start), at: start)
@@ -567,6 +614,28 @@ import Testing
         #expect(actions == (rearms ? [off] : []))
         run(&session, actions, at: now)
         #expect(session.nextDeadlineNow == now + .seconds(90))
+    }
+
+    /// A machine that serves each deadline late would otherwise never notice silence.
+    @Test(.row("H16", "O19")) func timeThatWasSleptIsSilenceWhereEachDeadlineIsLate() {
+        var session = ScanSession(Self.legacy)
+        run(&session, session.start(plan, at: start), at: start)
+        var now = start
+        var stalls: [ScanSession.Action] = []
+        var looks = 0
+        while stalls.isEmpty, looks < 10 {
+            looks += 1
+            now = (session.nextDeadlineNow ?? now) + .seconds(10)
+            let actions = session.timePassed(now)
+            stalls += actions.dropLast()
+            run(&session, actions, at: now)
+        }
+        #expect(stalls == [.notify(.stalled(count: 1, after: .seconds(90)))])
+        #expect(looks == SleepWatch.limit + 1)
+        // One that is heard after it has slept begins to count again.
+        session.reportSeen(hasData: true, at: now)
+        now = now + .seconds(3600)
+        #expect(session.timePassed(now) == [off])
     }
 
     /// Nor is it silence that another program has disturbed the scan meanwhile.

@@ -467,6 +467,34 @@ import Testing
         }
     }
 
+    /// Nor is one that has come back meanwhile, also where this program keeps it on: that waits for the step's end too.
+    @Test(.row("W29")) func anAdapterThatComesBackIsNotSwitchedOnWhileAnotherProgramRecoversIt() async throws {
+        try await run(try personality("raspberryPiGoneDeaf"), .power) { time, radio, central in
+            try await central.ready(powerOn: true)
+            await radio.failPowerUps(.max)
+            var events = central.recoveryEvents.makeAsyncIterator()
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            while let event = try await events.next() {
+                if case .exhausted = event { break }
+            }
+            let adapter = try #require(try radio.system.list().first)
+            var other = try radio.system.claimRecovery(adapter)
+            try #require(other != nil)
+            await radio.failPowerUps(0)
+            await radio.unplug()
+            try await time.clock.sleep(for: .seconds(10))
+            await radio.plugIn()
+            try await time.clock.sleep(for: .seconds(60))
+            #expect(await central.adapterState == .poweredOff)
+            withExtendedLifetime(other) {}
+            other = nil
+            try await time.clock.sleep(for: .seconds(300))
+            #expect(await central.adapterState == .poweredOn)
+            scan.cancel()
+            _ = await scan.result
+        }
+    }
+
     /// A program without the right and without the helper says what it lacks.
     @Test func aStepWithoutARightIsAnErrorWithARemedy() async throws {
         try await run(try personality("raspberryPiGoneDeaf"), .power, [.commands]) { _, _, central in

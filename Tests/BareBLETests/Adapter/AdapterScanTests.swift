@@ -257,6 +257,41 @@ import Testing
         }
     }
 
+    /// While a scan runs, no entry of the table expires.
+    @Test func whatWasHeardLongAgoIsNoResult() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let belt = await radio.add(.heartRate)
+            let peer = try #require(await radio.id(of: belt))
+            let central = Central(radio: radio)
+            let scan = time.task { for try await _ in central.scan(.any, .passive) {} }
+            while await central.scanResult(of: peer) == nil { try await time.clock.sleep(for: .milliseconds(100)) }
+            await radio.move(belt, to: .outOfRange)
+            try await time.clock.sleep(for: .seconds(290))
+            #expect(await central.scanResult(of: peer) != nil)
+            try await time.clock.sleep(for: .seconds(20))
+            #expect(await central.scanResult(of: peer) == nil)
+            scan.cancel()
+            _ = await scan.result
+        }
+    }
+
+    @Test func aConnectedDeviceIsRememberedForLong() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let belt = await radio.add(.heartRate)
+            let peer = try #require(await radio.id(of: belt))
+            let central = Central(radio: radio)
+            _ = try await central.collect(for: .seconds(5))
+            let link = try await central.connect(peer)
+            try await time.clock.sleep(for: .seconds(600))
+            #expect(await central.scanResult(of: peer) != nil)
+            await link.disconnect()
+            try await time.clock.sleep(for: .seconds(1))
+            #expect(await central.scanResult(of: peer) == nil)
+        }
+    }
+
     @Test(.row("A12")) func aConnectedPeerIsRememberedInACrowd() async throws {
         let bench = try await AdapterBench()
         let peer = PeerID(address: thermometer, type: .random)

@@ -24,4 +24,25 @@ import Testing
         _ = coordinator.stepFinished(nil, at: later)
         #expect(kept.withLock(\.self) == [[start], [], [later]])
     }
+
+    /// The helper program takes twelve steps in an hour at most, and those of the next run are among them.
+    @Test func anAdapterThatTheHelperCannotSwitchOnIsTriedMoreAndMoreRarely() {
+        let coordinator = RecoveryCoordinator(.usb)
+        let failure = RecoveryFailure.failed("HCIDEVUP: Connection timed out (110)")
+        coordinator.adapterLeftOff()
+        var now = start
+        for pause in [300, 600, 1200, 1800, 1800] {
+            #expect(coordinator.takePowerUp())
+            coordinator.powerUpFailed(failure, byHelper: true, at: now)
+            #expect(coordinator.nextDeadline == now + .seconds(pause))
+            now = now + .seconds(pause)
+            #expect(coordinator.takePowerUpDeadline(now))
+        }
+        // One that was on since begins again.
+        coordinator.adapterIsUp()
+        for _ in 1...2 {
+            coordinator.powerUpFailed(failure, byHelper: false, at: now)
+            #expect(coordinator.nextDeadline == now + .seconds(300))
+        }
+    }
 }

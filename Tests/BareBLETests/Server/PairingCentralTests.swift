@@ -100,6 +100,32 @@ import Testing
         }
     }
 
+    /// Each loss would otherwise begin another row of attempts.
+    @Test func aManagementInterfaceThatIsLostAgainIsOpenedByOneRowOfAttempts() async throws {
+        let log = KeptLog(detail: "reason")
+        try await PairingBench.run {
+            $0.logger = log.logger
+        } _: { bench in
+            try await bench.local.allowPairing(.justWorks)
+            for _ in 1...3 {
+                await bench.radio.closeManagement()
+                await bench.time.settle()
+                // This use opens it before it is time.
+                try await bench.central.ready()
+            }
+            await bench.radio.refuseManagement(true)
+            await bench.radio.closeManagement()
+            // Attempts after 1, 3, 7, 15 and 31 s.
+            try await bench.sleep(.seconds(60))
+            #expect(log.all.count { $0.hasPrefix("the adapter is not under management") } == 5)
+            await bench.radio.refuseManagement(false)
+            try await bench.sleep(.seconds(60))
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            #expect(await bench.paired().count == 1)
+        }
+    }
+
     /// A central whose key the kernel does not have may forget its bond. An adapter that cannot be managed advertises
     /// all the same, once that is known.
     @Test func anAdapterThatComesBackIsManagedBeforeItAdvertises() async throws {

@@ -239,14 +239,41 @@ import Testing
             await radio.announceChanges()
             let central = Central(radio: radio) { system in
                 let (open, powerDown) = (system.openDeviceEvents, system.powerDown)
-                system.openDeviceEvents = {
+                system.openDeviceEvents = { () throws(SystemCallError) in
                     try? powerDown(0)
-                    return open()
+                    return try open()
                 }
             }
             var states = central.adapterStates.makeAsyncIterator()
             let first = try await states.next()
             #expect(first == .poweredOn)
+            #expect(try await states.next() == .poweredOff)
+        }
+    }
+
+    /// Only a lack of permission or of support lasts: EMFILE passes, EPERM and EAFNOSUPPORT do not.
+    @Test(arguments: [(Int32(24), 2), (1, 1), (97, 1)])
+    func announcementsThatCannotBeOpenedOnceAreOpenedAtALaterLook(errno: Int32, expected: Int) async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.announceChanges()
+            let attempts = Lock(0)
+            let central = Central(radio: radio) { system in
+                let open = system.openDeviceEvents
+                system.openDeviceEvents = { () throws(SystemCallError) in
+                    let number = attempts.withLock { count -> Int in
+                        count += 1
+                        return count
+                    }
+                    if number == 1 { throw SystemCallError(call: "socket", errno: errno) }
+                    return try open()
+                }
+            }
+            var states = central.adapterStates.makeAsyncIterator()
+            #expect(try await states.next() == .poweredOn)
+            try await time.clock.sleep(for: .seconds(60))
+            #expect(attempts.withLock(\.self) == expected)
+            await radio.powerOff()
             #expect(try await states.next() == .poweredOff)
         }
     }
@@ -327,6 +354,21 @@ import Testing
             _ = try await session.ready(within: .seconds(60))
             await radio.failPowerUps(0)
             await radio.powerOff()
+            try await time.clock.sleep(for: .seconds(3600))
+            #expect(await central.adapterState == .poweredOff)
+            await session.disconnect()
+        }
+    }
+
+    @Test func anAdapterThatIsWantedAsItIsIsNotSwitchedOnLater() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let central = Central(radio: radio)
+            let session = try await sessionOnSilentReturn(radio, central, time, failures: .max)
+            try await time.clock.sleep(for: .seconds(10))
+            let refusal = await #expect(throws: BLEError.self) { try await central.ready(powerOn: false) }
+            #expect(refusal?.code == .adapterDown)
+            await radio.failPowerUps(0)
             try await time.clock.sleep(for: .seconds(3600))
             #expect(await central.adapterState == .poweredOff)
             await session.disconnect()

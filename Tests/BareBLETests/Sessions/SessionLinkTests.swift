@@ -70,6 +70,26 @@ import Testing
         }
     }
 
+    /// A link may be up for months.
+    @Test func aLinkThatIsReturnedAgainAndAgainKeepsNothingOfThat() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let belt = await radio.add(.heartRate)
+            let peer = try #require(await radio.id(of: belt))
+            let central = Central(radio: radio)
+            let session = try await central.session(with: peer)
+            let device = try await session.ready(within: limit)
+            let before = await device.endHandlerCount
+            for _ in 1...3 {
+                let lent = try await session.releaseLink()
+                try await session.returnLink(lent)
+                #expect(try await session.ready(within: limit) === device)
+            }
+            #expect(await device.endHandlerCount == before)
+            await session.disconnect()
+        }
+    }
+
     /// A firmware update restarts the peer, and connects to it by itself.
     @Test func aPausedSessionLeavesThePeerToOthers() async throws {
         try await VirtualTime.run { time in

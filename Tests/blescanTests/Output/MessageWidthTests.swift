@@ -30,6 +30,12 @@ import Testing
             ], "the command is wider than the screen")
     }
 
+    /// Devices choose their names.
+    @Test func aSingleBacktickBeginsNoCommand() {
+        let message = Console.titled("run `blescan pair`: Bob`s lamp has no bond yet", .failure)
+        #expect(lines(message, 24) == ["blescan: run", "  `blescan pair`: Bob`s", "  lamp has no bond yet"])
+    }
+
     /// The terminal breaks what has no blanks, such as a path.
     @Test func nothingIsCut() {
         let path = "/" + String(repeating: "a", count: 90)

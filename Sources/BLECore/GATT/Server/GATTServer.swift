@@ -15,11 +15,11 @@
 //   value by now: Database Out Of Sync if the client has robust caching and does not know of the change, else Invalid
 //   Handle if the attribute is gone, else Unlikely Error. The client loses nothing: once it has received Service
 //   Changed, it considers the transaction invalid (Core Vol 3 Part G, 2.5.2).
-// - A write that the application has made by then is confirmed by its response. No error says that a value was written,
-//   and after an error a client may write it again. No other write is made at a handle that has changed meanwhile. If
-//   one of several prepared writes cannot be made for that reason, the response is an error, even if the application
-//   has made others: after an error of Execute Write, the state of the values is not defined (Core Vol 3 Part F,
-//   3.4.6.3).
+// - A write that the application has made by then is confirmed by its response. No error reports that a value was
+//   written, and after an error a client may write it again. No other write is made at a handle that has changed
+//   meanwhile. If one of several prepared writes cannot be made for that reason, the response is an error, even if the
+//   application has made others: after an error of Execute Write, the state of the values is not defined (Core Vol 3
+//   Part F, 3.4.6.3).
 // - Each question to the application has a token of its own. Late results, and those of another kind, are dropped.
 // - Every notification and every indication that is not cancelled, every subscription and every link ends exactly once.
 // - Memory is bounded by `Limits`, whatever the client sends.
@@ -1587,8 +1587,8 @@ extension GATTServer {
     ) -> Refusal {
         switch opcode {
         case .readByTypeRequest, .findByTypeValueRequest:
-            // The server has found the handle. There may be other attributes for a response, so none of the errors that
-            // say why there is no attribute is true.
+            // The server has found the handle. There may be other attributes for a response, so no error that means that
+            // there is none is true.
             Refusal(code: .unlikelyError, handle: handle)
         default: overtaken(handle, database)
         }
