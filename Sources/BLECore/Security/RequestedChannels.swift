@@ -6,7 +6,8 @@
 //
 // - A question about a pairing that no task has requested is a sign on any link.
 // - On a link that is encrypted, the kernel needs a key that excludes a man in the middle, and fails the pairing
-//   without a question where its capability permits none: a sign.
+//   without a question where its capability permits none: a sign. Of several channels that are requested from the peer
+//   it is the sign for one, and each has some time to open.
 // - On a link that is not encrypted, it reports a Security Request of the peer that it has refused in the same way. The
 //   channel may open all the same, and has some time for that. If the link ends meanwhile, that is the reason: the
 //   kernel disconnects where the peer fails the pairing.
@@ -17,7 +18,7 @@
 
 /// The requests of an adapter for channels.
 package struct RequestedChannels: Sendable {
-    /// The time in which a channel may still open after a sign that may have another reason.
+    /// The time in which a channel may still open after a sign that may have another reason, or be that of another one.
     package static let grace = Duration.seconds(2)
 
     private struct Request {
@@ -58,9 +59,10 @@ package struct RequestedChannels: Sendable {
     /// - Returns: Whether the kernel has begun it for a channel, as far as that is certain.
     package mutating func pairingFailed(with peer: PeerID, at now: BootInstant) -> Bool {
         var isForChannel = false
+        let isOnlyOne = requests.values.count { $0.peer == peer } == 1
         for (number, request) in requests where request.peer == peer {
             if request.isEncrypted { isForChannel = true }
-            let refusal = request.isEncrypted ? now : now + Self.grace
+            let refusal = request.isEncrypted && isOnlyOne ? now : now + Self.grace
             requests[number]?.refusal = min(request.refusal ?? refusal, refusal)
         }
         return isForChannel

@@ -36,6 +36,21 @@ import Testing
         #expect(channels.isRefused(number, at: Self.start))
     }
 
+    @Test("of several channels of one peer each has some time to open")
+    func failureBesideAnotherRequest() {
+        var channels = RequestedChannels()
+        let first = channels.begin(with: Self.peer, isEncrypted: true)
+        let second = channels.begin(with: Self.peer, isEncrypted: true)
+        _ = channels.begin(with: Self.other, isEncrypted: true)
+        #expect(channels.pairingFailed(with: Self.peer, at: Self.start))
+        #expect(!channels.isRefused(first, at: Self.start + .milliseconds(1_999)))
+        #expect(!channels.isRefused(second, at: Self.start + .milliseconds(1_999)))
+        // It has opened.
+        channels.end(second)
+        #expect(channels.isRefused(first, at: Self.start + .seconds(2)))
+        #expect(!channels.isRefused(second, at: Self.start + .seconds(2)))
+    }
+
     @Test("on a link in clear it may be the end of a Security Request, and the channel has some time to open")
     func failureOnLinkInClear() {
         var channels = RequestedChannels()
