@@ -177,7 +177,7 @@ import Testing
                     }
                 }
                 // The writes are on their way, and the report is on the queue.
-                for _ in 0..<1_000 { await Task.yield() }
+                await bench.settleBesideOneReport()
                 #expect(!peripheral.canSendWriteWithoutResponse)
                 manager.cancelPeripheralConnection(peripheral)
             }
