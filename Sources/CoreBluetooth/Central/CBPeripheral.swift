@@ -547,14 +547,14 @@ extension CBPeripheral {
         guard isAwaited else { return }
         // Before another thread can use them on the new link: after a loss they stay until here.
         setServices(nil)
-        // An observer of the services may have cancelled the connection.
+        // Another manager may have found it since this object was created.
+        if let name = host.names[peer] { advertisedName(name) }
+        // An observer of the services or of the name may have cancelled the connection.
         let isUp = change(to: .connected, from: .connecting, by: link) { state in
             state.number = number
             state.mtu = mtu
         }
         guard isUp else { return }
-        // Another manager may have found it since this object was created.
-        if let name = host.names[peer] { advertisedName(name) }
         if let manager { manager.delegate?.centralManager(manager, didConnect: self) }
     }
 

@@ -27,8 +27,8 @@ actor SharedLink {
     private var users: [PeripheralLink] = []
     private var leaving: [PeripheralLink] = []
     private var attempt: Task<Result<Peripheral, BLEError>, Never>?
-    /// The time at which the attempt begins, by the delay of the user that wants it first, and the wait for it.
-    private var start: BootInstant?
+    /// The times at which the users want the attempt to begin, and the wait for the first of them.
+    private var starts: [ObjectIdentifier: BootInstant] = [:]
     private var delay: Task<Void?, Never>?
     private var connection: Peripheral?
     private var isRunning = false
@@ -62,11 +62,8 @@ actor SharedLink {
         users.append(link)
         if let connection, !isEnding { admit(link, to: connection) }
         pause?.cancel()
-        let wanted = hub.central.clock.now + link.options.startDelay
-        if let start, wanted < start {
-            self.start = wanted
-            delay?.cancel()
-        }
+        wantStart(for: link)
+        delay?.cancel()
         guard !isRunning else { return }
         isRunning = true
         Task(executorPreference: loop) { await self.run() }
@@ -108,7 +105,13 @@ actor SharedLink {
     private func remove(_ link: PeripheralLink) -> Bool {
         guard let index = users.firstIndex(where: { $0 === link }) else { return false }
         users.remove(at: index)
+        starts[ObjectIdentifier(link)] = nil
+        delay?.cancel()
         return true
+    }
+
+    private func wantStart(for link: PeripheralLink) {
+        starts[ObjectIdentifier(link)] = hub.central.clock.now + link.options.startDelay
     }
 
     private func end() {
@@ -144,7 +147,8 @@ actor SharedLink {
 
     private func connect() async -> Result<Peripheral, BLEError> {
         let (central, peer) = (hub.central, peer)
-        start = central.clock.now + (users.map(\.options.startDelay).min() ?? .zero)
+        starts = [:]
+        for link in users { wantStart(for: link) }
         let attempt = Task(executorPreference: loop) { () async -> Result<Peripheral, BLEError> in
             await self.awaitStart()
             do throws(BLEError) {
@@ -158,16 +162,14 @@ actor SharedLink {
         return await attempt.value
     }
 
-    /// Waits for the start of the attempt, which comes earlier if a user joins that wants it then, or until it is
-    /// cancelled.
+    /// Waits until a user wants the attempt to begin, or it is cancelled. Users may join and leave meanwhile.
     private func awaitStart() async {
         let clock = hub.central.clock
-        while let start, start > clock.now, !isEnding {
+        while let start = starts.values.min(), start > clock.now, !isEnding {
             let delay = Task(executorPreference: loop) { try? await clock.sleep(until: start) }
             self.delay = delay
             _ = await delay.value
         }
-        start = nil
         delay = nil
     }
 

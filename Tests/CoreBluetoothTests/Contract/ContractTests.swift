@@ -1178,6 +1178,29 @@ import Testing
         }
     }
 
+    @Test func s13TheDelayOfAManagerThatHasLeftIsForgotten() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(.heartRate)
+            let (first, one) = try await bench.manager()
+            let (second, other) = try await bench.manager()
+            first.scanForPeripherals(withServices: nil)
+            try await one.wait(for: "didDiscover")
+            first.stopScan()
+            let mine = try one.peripheral()
+            let yours = try #require(second.retrievePeripherals(withIdentifiers: [mine.identifier]).first)
+            let begin = bench.time.now
+            first.connect(mine, options: [CBConnectPeripheralOptionStartDelayKey: 600])
+            second.connect(yours, options: [CBConnectPeripheralOptionStartDelayKey: 30])
+            try await bench.time.clock.sleep(for: .seconds(10))
+            second.cancelPeripheralConnection(yours)
+            try await other.wait(for: "didDisconnect nil false 0")
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(await !device.isConnected)
+            try await one.wait(for: "didConnect 2")
+            #expect(bench.time.now - begin >= .seconds(600))
+        }
+    }
+
     @Test func s13ASubscriptionEndsWithItsLastManager() async throws {
         try await Bench.run { bench in
             let device = await bench.radio.add(.heartRate)
@@ -1336,7 +1359,7 @@ import Testing
                 defer { bench.queue.resume() }
                 // A call that needs no time.
                 peripheral.startChannelSoundingSession(CBChannelSoundingSessionConfiguration(role: .initiator))
-                for _ in 0..<1_000 { await Task.yield() }
+                await bench.settleBesideOneReport()
                 manager = nil
                 #expect(reference.object == nil)
             }

@@ -177,7 +177,7 @@ import Testing
                     }
                 }
                 // The writes are on their way, and the report is on the queue.
-                for _ in 0..<1_000 { await Task.yield() }
+                await bench.settleBesideOneReport()
                 #expect(!peripheral.canSendWriteWithoutResponse)
                 manager.cancelPeripheralConnection(peripheral)
             }
@@ -327,6 +327,29 @@ import Testing
             second.connect(yours)
             try await other.wait(for: "didConnect 2")
             #expect(yours.name == "Virtual battery")
+        }
+    }
+
+    @Test func anObserverOfTheNameMayCancelTheConnection() async throws {
+        try await Bench.run { bench in
+            let device = bench.radio.peripheral(.battery)
+            let id = PeerID(address: BluetoothAddress(rawValue: 0xC0_0000_0000_03), type: .random)
+            await bench.radio.place(device, as: id, advertising: VirtualAdvertisement([2, 1, 6]))
+            let (first, one) = try await bench.manager()
+            let (second, other) = try await bench.manager()
+            first.scanForPeripherals(withServices: nil)
+            try await one.wait(for: "didDiscover nil")
+            first.stopScan()
+            let mine = try one.peripheral()
+            let yours = try #require(second.retrievePeripherals(withIdentifiers: [mine.identifier]).first)
+            mine.delegate = one
+            first.connect(mine)
+            try await one.wait(for: "didUpdateName Virtual battery")
+            let observation = yours.observe(\.name) { peripheral, _ in second.cancelPeripheralConnection(peripheral) }
+            second.connect(yours)
+            try await other.wait(for: "didDisconnect nil false 0")
+            #expect(other.lines == ["didDisconnect nil false 0"])
+            observation.invalidate()
         }
     }
 }

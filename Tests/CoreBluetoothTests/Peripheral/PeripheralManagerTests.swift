@@ -604,8 +604,7 @@ import Testing
                 defer { bench.queue.resume() }
                 manager.startAdvertising(nil)
                 while await bench.radio.advertisements().isEmpty, !Task.isCancelled { await Task.yield() }
-                // Its report is on the queue by then.
-                for _ in 0..<1_000 { await Task.yield() }
+                await bench.settleBesideOneReport()
                 manager.stopAdvertising()
             }
             try await recorder.wait(for: "didStartAdvertising CB 5")

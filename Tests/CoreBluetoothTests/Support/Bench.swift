@@ -68,6 +68,15 @@ struct Bench: Sendable {
         try await Bench(time, radio, settings).use(settings, body)
     }
 
+    /// Waits until one report, of a call that has just been made, is on the suspended queue, and nothing else is left to
+    /// run.
+    func settleBesideOneReport() async {
+        // Time stands still until there is one, and while there are more.
+        time.loop.release()
+        defer { time.loop.hold() }
+        await time.settle()
+    }
+
     /// Creates a manager with a recorder, and waits until it is powered on.
     func manager(options: [String: Any]? = nil) async throws -> (CBCentralManager, CallbackRecorder) {
         let recorder = CallbackRecorder(time)
