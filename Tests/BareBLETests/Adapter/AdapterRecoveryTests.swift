@@ -673,8 +673,9 @@ import Testing
         }
     }
 
-    /// A program that is restarted by its service manager does not begin the steps again at once.
-    @Test func stepsAreRareOverRestarts() async throws {
+    /// A program that is restarted by its service manager does not begin the steps again at once, also where somebody
+    /// sets the clock meanwhile.
+    @Test(arguments: [0, 86_400, -86_400] as [Int64]) func stepsAreRareOverRestarts(clockStep: Int64) async throws {
         let folder = try Folder()
         do {
             try await VirtualTime.run { time in
@@ -687,7 +688,10 @@ import Testing
                     var configuration = Configuration()
                     configuration.recovery = .power
                     configuration.stateStore = StateStore(directory: folder.path, identifier: "daemon")
-                    let central = Central(configuration, radio: radio)
+                    let central = Central(configuration, radio: radio) { system in
+                        system.timeOfDay = { UInt64(clamping: 1_790_000_000 + Int64(run) * clockStep) }
+                        system.bootIdentifier = { BootIdentifier("01234567-89ab-cdef-fedc-ba9876543210") }
+                    }
                     _ = try await central.restore()
                     var events = central.recoveryEvents.makeAsyncIterator()
                     let scan = Task(executorPreference: radio.loop) {
