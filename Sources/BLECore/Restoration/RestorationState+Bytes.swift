@@ -9,7 +9,8 @@
 ///     scan: flag 1, and if it is 1 what `ScanSettings+Bytes.swift` says
 ///     times of recovery: number 1, each 8; left out where there are none, as in files of versions that knew none
 ///     the same times in one boot: identifier 16 (the first half of its digits 8, the second 8), each 8 (nanoseconds since
-///       boot, signed); left out where the boot is not known, as in files of versions that did not store it
+///       boot, signed), whether a step has left the adapter off 1; left out where the boot is not known, as in files of
+///       versions that did not store it
 private enum Layout {
     static let anyNumber: UInt32 = .max
     static let noIndex: UInt16 = .max
@@ -48,6 +49,7 @@ extension RestorationState {
                 for time in recoveryBoot.times.suffix(Layout.recoveryLimit) {
                     writer.u64(UInt64(bitPattern: time.nanoseconds))
                 }
+                writer.u8(recoveryBoot.isAdapterLeftOff ? 1 : 0)
             }
         }
         return Self.form.enclose(writer.bytes)
@@ -194,7 +196,9 @@ extension ByteReader {
             guard let time = u64() else { throw .state(at: offset, .tooShort) }
             times.append(BootInstant(nanoseconds: Int64(bitPattern: time)))
         }
-        return RestorationState.RecoveryBoot(identifier: BootIdentifier(high: high, low: low), times: times)
+        let isAdapterLeftOff = try storedFlag("adapter left off", in: RestorationState.form)
+        return RestorationState.RecoveryBoot(
+            identifier: BootIdentifier(high: high, low: low), times: times, isAdapterLeftOff: isAdapterLeftOff)
     }
 
     @_lifetime(self: copy self)

@@ -56,6 +56,9 @@ extension RestorationState {
         let identifier: BootIdentifier
         /// Those of earlier boots may be negative.
         let times: [BootInstant]
+        /// Whether a step has left the adapter off: a program that was ended meanwhile switches it on when it is started
+        /// again.
+        let isAdapterLeftOff: Bool
     }
 
     /// Whether the times of runs are of this boot, so that no clock that is set changes them.
@@ -64,13 +67,23 @@ extension RestorationState {
         return recoveryBoot.identifier == time.boot && recoveryBoot.times.count == recoveryTimes.count
     }
 
-    /// Keeps the times at which runs of recovery began.
-    package mutating func setRecoveryRuns(_ runs: [BootInstant], at time: MachineTime) {
+    /// Whether a step of recovery has left the adapter off in this boot.
+    package func isAdapterLeftOff(at time: MachineTime) -> Bool {
+        hasRecoveryRuns(of: time) && recoveryBoot?.isAdapterLeftOff ?? false
+    }
+
+    /// Keeps the times at which runs of recovery began, and whether a step of theirs has left the adapter off.
+    package mutating func setRecoveryRuns(
+        _ runs: [BootInstant], isAdapterLeftOff: Bool = false, at time: MachineTime
+    ) {
         recoveryTimes = runs.map { run in
             let age = UInt64(max(0, (time.now - run).components.seconds))
             return time.timeOfDay - min(time.timeOfDay, age)
         }
-        recoveryBoot = runs.isEmpty ? nil : time.boot.map { RecoveryBoot(identifier: $0, times: runs) }
+        recoveryBoot = nil
+        if !runs.isEmpty, let boot = time.boot {
+            recoveryBoot = RecoveryBoot(identifier: boot, times: runs, isAdapterLeftOff: isAdapterLeftOff)
+        }
     }
 
     /// Returns the times at which runs of recovery began, by the clock of this boot.

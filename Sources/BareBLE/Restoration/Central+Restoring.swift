@@ -126,27 +126,32 @@ extension Central {
 
     // MARK: Recovery
 
-    /// Counts the steps of recovery that earlier runs of the program have taken,
-    /// and has the state keep those of this one.
+    /// Counts the steps of recovery that earlier runs of the program have taken, has the state keep those of this one,
+    /// and finishes a step in which an earlier one was ended.
     private func continueRecovery(_ state: RestorationState) {
         let loop = loop
-        let (time, runs) = adapter.assumeIsolated { adapter in
+        let (time, runs): (MachineTime, [BootInstant]) = adapter.assumeIsolated { adapter in
             let timeOfDay = adapter.system.timeOfDay
             let boot = adapter.system.bootIdentifier()
             let time = MachineTime(now: loop.now(), timeOfDay: timeOfDay(), boot: boot)
             let runs = state.recoveryRuns(at: time)
-            adapter.continueRecovery(after: runs) { [weak self] runs in
+            adapter.continueRecovery(after: runs) { [weak self] runs, isLeftOff in
                 let time = MachineTime(now: loop.now(), timeOfDay: timeOfDay(), boot: boot)
-                self?.assumeIsolated { $0.keepRecovery(at: runs, by: time) }
+                self?.assumeIsolated { $0.keepRecovery(at: runs, isLeftOff: isLeftOff, by: time) }
             }
             return (time, runs)
         }
-        // From now on the clock of this boot counts, whatever becomes of the time of day.
-        if !runs.isEmpty, !state.hasRecoveryRuns(of: time) { keepRecovery(at: runs, by: time) }
+        let isLeftOff = state.isAdapterLeftOff(at: time)
+        // From now on the clock of this boot counts, whatever becomes of the time of day. An adapter that is on by now
+        // is not switched on at a later start, when somebody may have switched it off on purpose.
+        if !runs.isEmpty, isLeftOff || !state.hasRecoveryRuns(of: time) {
+            keepRecovery(at: runs, isLeftOff: false, by: time)
+        }
+        if isLeftOff { adapter.assumeIsolated { $0.finishEarlierStep(of: state.adapter) } }
     }
 
-    private func keepRecovery(at runs: [BootInstant], by time: MachineTime) {
-        persistence.keeper?.assumeIsolated { $0.recovered(at: runs, by: time) }
+    private func keepRecovery(at runs: [BootInstant], isLeftOff: Bool, by time: MachineTime) {
+        persistence.keeper?.assumeIsolated { $0.recovered(at: runs, isAdapterLeftOff: isLeftOff, by: time) }
     }
 
     // MARK: One peer

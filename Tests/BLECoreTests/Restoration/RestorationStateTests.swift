@@ -93,19 +93,35 @@ import Testing
     /// Put together and sealed with Python's struct and zlib, from the layout in `RestorationState+Bytes.swift`.
     @Test func timesOfABootAreAsLaidOut() throws {
         let golden = try Hex.decode(
-            "424c455301350000000000000002803bb16a00000000bc3bb16a00000000efcdab89674523011032547698badcfe"
-                + "000efad5feffffff006641ce0c0000009e3c8036")
+            "424c455301360000000000000002803bb16a00000000bc3bb16a00000000efcdab89674523011032547698badcfe"
+                + "000efad5feffffff006641ce0c0000000047c1ca1a")
         let state = stateOfRuns(boot)
         #expect(boot != nil && state.bytes == golden)
         #expect(try RestorationState(bytes: golden) == state)
         #expect(throws: MalformedPacket.self) {
             // The second time is missing.
-            let body = Array(golden.dropFirst(9).dropLast(4 + 8))
+            let body = Array(golden.dropFirst(9).dropLast(4 + 9))
             _ = try RestorationState(bytes: RestorationState.form.enclose(body))
         }
         #expect(BootIdentifier("") == nil && BootIdentifier("01234567-89ab-cdef-fedc-ba987654321") == nil)
         #expect(
             BootIdentifier("01234567-89ab-cdef-fedc-ba98765432100") == nil && BootIdentifier("no identifier") == nil)
+    }
+
+    /// After a restart of the machine its adapters are as its system has switched them.
+    @Test func thatAStepHasLeftTheAdapterOffHoldsForTheBoot() throws {
+        let time = MachineTime(now: instant(95), timeOfDay: 1_790_000_100, boot: boot)
+        var state = RestorationState()
+        state.setRecoveryRuns([instant(-5), instant(55)], isAdapterLeftOff: true, at: time)
+        let golden = try Hex.decode(
+            "424c455301360000000000000002803bb16a00000000bc3bb16a00000000efcdab89674523011032547698badcfe"
+                + "000efad5feffffff006641ce0c00000001d1f1cd6d")
+        #expect(state.bytes == golden)
+        let read = try RestorationState(bytes: golden)
+        #expect(read.isAdapterLeftOff(at: time))
+        #expect(!stateOfRuns(boot).isAdapterLeftOff(at: time))
+        let other = BootIdentifier("11111111-1111-1111-1111-111111111111")
+        #expect(!read.isAdapterLeftOff(at: MachineTime(now: instant(95), timeOfDay: 1_790_000_100, boot: other)))
     }
 
     /// A clock that is set ahead would end a pause, and one that is set back would begin it again at every restart.

@@ -713,6 +713,57 @@ import Testing
         }
     }
 
+    /// A program that was ended between off and on would leave the adapter off for good.
+    @Test(arguments: [RecoveryPolicy.power, .rescan])
+    func whatAStepHasLeftOffIsSwitchedOnByTheNextProgram(policy: RecoveryPolicy) async throws {
+        let folder = try Folder()
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.setPersonality(try self.personality("raspberryPiGoneDeaf"))
+            await radio.setPermissions([.commands, .administration])
+            await radio.add(.heartRate)
+            let store = StateStore(directory: folder.path, identifier: "daemon")
+            let boot: @Sendable (inout AdapterSystem) -> Void = { system in
+                system.bootIdentifier = { BootIdentifier("01234567-89ab-cdef-fedc-ba9876543210") }
+            }
+            do {
+                var configuration = Configuration()
+                configuration.recovery = .power
+                configuration.stateStore = store
+                // It never comes to switch the adapter on.
+                let central = Central(configuration, radio: radio) { system in
+                    boot(&system)
+                    system.powerUp = { _ throws(SystemCallError) in
+                        throw SystemCallError(call: "HCIDEVUP", errno: 110)
+                    }
+                }
+                _ = try await central.restore()
+                var events = central.recoveryEvents.makeAsyncIterator()
+                let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+                while let event = try await events.next() {
+                    if case .failed(.power, _) = event { break }
+                }
+                // What is stored now is what a program that is killed leaves.
+                try await central.saveState()
+                _ = await central.suspend()
+                scan.cancel()
+                _ = await scan.result
+            }
+            // Its last attempt ends, and with it its claim of the adapter.
+            try await time.clock.sleep(for: .seconds(60))
+            var configuration = Configuration()
+            configuration.recovery = policy
+            configuration.stateStore = store
+            let central = Central(configuration, radio: radio, changing: boot)
+            _ = try await central.restore()
+            try await time.clock.sleep(for: .seconds(30))
+            let expected: AdapterState = policy == .power ? .poweredOn : .poweredOff
+            #expect(await central.adapterState == expected)
+            try await central.saveState()
+            _ = await central.suspend()
+        }
+    }
+
     /// Returns a scan for which recovery has taken its last step: the adapter comes back later than that waits.
     private func scanUntilRecoveryHasFailed(
         _ time: VirtualTime, _ radio: VirtualRadio, _ central: Central
