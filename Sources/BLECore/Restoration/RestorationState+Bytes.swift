@@ -8,6 +8,9 @@
 ///       validation 1 | observes 1 | subscriptions 2, each: UUID, service UUID (length 0: any), index 2 (FFFF: none), indications 1
 ///     scan: flag 1, and if it is 1 what `ScanSettings+Bytes.swift` says
 ///     times of recovery: number 1, each 8; left out where there are none, as in files of versions that knew none
+///     the same times in one boot: identifier 16 (the first half of its digits 8, the second 8), each 8 (nanoseconds since
+///       boot, signed), whether a step has left the adapter off 1; left out where the boot is not known, as in files of
+///       versions that did not store it
 private enum Layout {
     static let anyNumber: UInt32 = .max
     static let noIndex: UInt16 = .max
@@ -39,6 +42,15 @@ extension RestorationState {
         if !times.isEmpty {
             writer.u8(UInt8(times.count))
             for time in times { writer.u64(time) }
+            // A program that has set the times has not set these.
+            if let recoveryBoot, recoveryBoot.times.count == recoveryTimes.count {
+                writer.u64(recoveryBoot.identifier.high)
+                writer.u64(recoveryBoot.identifier.low)
+                for time in recoveryBoot.times.suffix(Layout.recoveryLimit) {
+                    writer.u64(UInt64(bitPattern: time.nanoseconds))
+                }
+                writer.u8(recoveryBoot.isAdapterLeftOff ? 1 : 0)
+            }
         }
         return Self.form.enclose(writer.bytes)
     }
@@ -58,6 +70,7 @@ extension RestorationState {
         for _ in 0..<(try reader.stateCount("number of peers")) { peers.append(try reader.persistedPeer()) }
         if try reader.storedFlag("scan", in: Self.form) { scan = try reader.persistedScan() }
         if reader.offset < end { recoveryTimes = try reader.recoveryTimes() }
+        if reader.offset < end { recoveryBoot = try reader.recoveryBoot(recoveryTimes.count) }
         guard reader.offset == end else { throw .state(at: reader.offset, .trailingBytes(end - reader.offset)) }
     }
 
@@ -172,6 +185,20 @@ extension ByteReader {
             times.append(time)
         }
         return times
+    }
+
+    /// Reads the same number of times by the clock of one boot.
+    @_lifetime(self: copy self)
+    fileprivate mutating func recoveryBoot(_ count: Int) throws(MalformedPacket) -> RestorationState.RecoveryBoot {
+        guard let high = u64(), let low = u64() else { throw .state(at: offset, .tooShort) }
+        var times: [BootInstant] = []
+        for _ in 0..<count {
+            guard let time = u64() else { throw .state(at: offset, .tooShort) }
+            times.append(BootInstant(nanoseconds: Int64(bitPattern: time)))
+        }
+        let isAdapterLeftOff = try storedFlag("adapter left off", in: RestorationState.form)
+        return RestorationState.RecoveryBoot(
+            identifier: BootIdentifier(high: high, low: low), times: times, isAdapterLeftOff: isAdapterLeftOff)
     }
 
     @_lifetime(self: copy self)

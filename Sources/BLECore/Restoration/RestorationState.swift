@@ -15,6 +15,9 @@ public struct RestorationState: Hashable, Sendable {
     /// The times at which recovery of the adapter began steps that end links, in seconds since 1970-01-01 00:00 UTC:
     /// eight at most, of the last hour. They keep the next run from taking such steps more often than one run may.
     public var recoveryTimes: [UInt64] = []
+    /// The same times by the clock of the boot, which is not set; `nil` where it is not known, as in states of earlier
+    /// versions. `setRecoveryRuns` sets both.
+    var recoveryBoot: RecoveryBoot?
 
     /// Creates a state.
     public init(adapter: BluetoothAddress? = nil, peers: [Peer] = [], scan: Scan? = nil) {

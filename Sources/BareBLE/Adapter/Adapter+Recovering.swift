@@ -10,10 +10,23 @@ extension Adapter {
     /// Between off and on.
     private static let powerPause: Duration = .milliseconds(500)
 
-    /// Counts the runs of earlier processes, and has a handler keep the times of all runs, after each change.
-    func continueRecovery(after runs: [BootInstant], keepingBy handler: @escaping @Sendable ([BootInstant]) -> Void) {
+    /// Counts the runs of earlier processes, and has a handler keep the times of all runs, and whether a step has left
+    /// the adapter off, after each change.
+    func continueRecovery(after runs: [BootInstant], keepingBy handler: @escaping RecoveryCoordinator.RunHandler) {
         recovery.restore(runs: runs)
         recovery.onRuns(handler)
+    }
+
+    /// Switches the adapter on that a step of an earlier process has left off, because that was ended meanwhile.
+    ///
+    /// - Parameter address: The adapter of that process, where it is known: any other one is left as it is.
+    func finishEarlierStep(of address: BluetoothAddress?) {
+        guard recovery.policy.permits(.power) else { return }
+        try? find(during: "switch the adapter on")
+        guard presence == .down, let info, address == nil || address == info.address else { return }
+        logger.notice("the adapter is off since an earlier step of recovery", metadata: ["adapter": "\(name)"])
+        recovery.adapterLeftOff()
+        restorePower()
     }
 
     func perform(_ actions: [RecoveryLadder.Action]) {

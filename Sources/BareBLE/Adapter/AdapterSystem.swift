@@ -109,6 +109,12 @@ package struct AdapterSystem: Sendable {
         () throws(SystemCallError) in
         throw SystemCallError(call: "HCI_FILTER", errno: SystemCallError.notPermitted)
     }
+    /// The time of day, in seconds since 1970-01-01 00:00 UTC; it may jump.
+    package var timeOfDay: @Sendable () -> UInt64 = { UInt64(max(0, WallClock.now().components.seconds)) }
+    /// The identifier of this boot of the machine; `nil` where the kernel does not report it.
+    package var bootIdentifier: @Sendable () -> BootIdentifier? = {
+        SystemFiles.text("/proc/sys/kernel/random/boot_id").flatMap { BootIdentifier($0) }
+    }
 
     /// The kernel.
     package static let kernel = AdapterSystem(

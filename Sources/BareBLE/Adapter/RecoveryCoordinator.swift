@@ -11,7 +11,8 @@ internal import BLELinux
 // - It never acts on the adapter: it returns actions, which `Adapter+Recovering` performs, one step at a time.
 // - An adapter that a step has switched off or taken away is switched on when it is back, however late, if it was on.
 // - The times of runs, which begin with the first step that ends links, are stored at once: a program that is started
-//   again takes no run too early.
+//   again takes no run too early. So is that a step has left the adapter off, until it is on: a program that is ended
+//   meanwhile switches it on at its next start.
 
 /// The recovery of an adapter: which step is taken when, and which sequences report it.
 // Unchecked: only the loop's thread touches its state.
@@ -22,14 +23,19 @@ final class RecoveryCoordinator: @unchecked Sendable {
     /// next run needs.
     private static let longestPowerUpPause: Duration = .seconds(1800)
 
+    /// Receives the times of runs, and whether a step has left the adapter off.
+    typealias RunHandler = @Sendable (_ runs: [BootInstant], _ isLeftOff: Bool) -> Void
+
     let policy: RecoveryPolicy
     let events = EventBroadcaster<RecoveryEvent>(capacity: 64)
     private var ladder: RecoveryLadder
     /// Steps beyond the first that were begun.
     private(set) var stepCount = 0
-    private var runHandler: (@Sendable ([BootInstant]) -> Void)?
+    private var runHandler: RunHandler?
     /// Whether the adapter was on when a step began, and has not been on since.
     private var isLeftOff = false
+    /// What is stored of that: it stays while the adapter is being switched on.
+    private var isKeptAsLeftOff = false
     /// When an adapter that could not be switched on is tried again: no step is due, so nothing else would.
     private var powerUpDeadline: BootInstant?
     private var powerUpPause = RecoveryCoordinator.firstPowerUpPause
@@ -41,8 +47,8 @@ final class RecoveryCoordinator: @unchecked Sendable {
 
     var nextDeadline: BootInstant? { [ladder.nextDeadline, powerUpDeadline].compactMap(\.self).min() }
 
-    /// Has a handler keep the times of runs, after each change.
-    func onRuns(_ handler: @escaping @Sendable ([BootInstant]) -> Void) { runHandler = handler }
+    /// Has a handler keep the times of runs, and whether a step has left the adapter off, after each change.
+    func onRuns(_ handler: @escaping RunHandler) { runHandler = handler }
 
     /// Runs before the program was started.
     func restore(runs: [BootInstant]) { ladder.restore(runs: runs) }
@@ -93,10 +99,16 @@ final class RecoveryCoordinator: @unchecked Sendable {
     func adapterLost() { ladder.adapterLost() }
 
     /// The adapter was on, and is about to be switched off or taken away.
-    func adapterLeftOff() { isLeftOff = true }
+    func adapterLeftOff() {
+        isLeftOff = true
+        keepAsLeftOff(true)
+    }
 
     /// The adapter was not switched off after all: another program takes a step, and ends that itself.
-    func adapterLeftToOther() { isLeftOff = false }
+    func adapterLeftToOther() {
+        isLeftOff = false
+        keepAsLeftOff(false)
+    }
 
     /// The adapter could not be switched on again.
     func powerUpFailed(_ failure: RecoveryFailure, byHelper: Bool, at now: BootInstant) {
@@ -110,6 +122,7 @@ final class RecoveryCoordinator: @unchecked Sendable {
         isLeftOff = false
         powerUpDeadline = nil
         powerUpPause = Self.firstPowerUpPause
+        keepAsLeftOff(false)
     }
 
     /// Returns a Boolean value that indicates whether the adapter has to be switched on, because a step has left it off
@@ -133,7 +146,7 @@ final class RecoveryCoordinator: @unchecked Sendable {
         let runs = ladder.runs
         let actions = note(ladder.stepFinished(failure, at: now))
         // One whose step was refused is none.
-        if ladder.runs.count < runs.count { runHandler?(ladder.runs) }
+        if ladder.runs.count < runs.count { keep() }
         return actions
     }
 
@@ -145,8 +158,16 @@ final class RecoveryCoordinator: @unchecked Sendable {
         for action in actions {
             guard case .perform(let step) = action else { continue }
             stepCount += 1
-            if step == .power { runHandler?(ladder.runs) }
+            if step == .power { keep() }
         }
         return actions
     }
+
+    private func keepAsLeftOff(_ isKept: Bool) {
+        guard isKept != isKeptAsLeftOff else { return }
+        isKeptAsLeftOff = isKept
+        keep()
+    }
+
+    private func keep() { runHandler?(ladder.runs, isKeptAsLeftOff) }
 }

@@ -51,7 +51,7 @@ extension Central {
             }
         }
         restoration.adapter = state.adapter
-        continueRecovery(state.recoveryTimes)
+        continueRecovery(state)
         var course = AdoptionCourse()
         var handed = HandedLinks(links, DescriptorStore.take(from: environment), from: environment)
         if let store = handed.store {
@@ -126,24 +126,32 @@ extension Central {
 
     // MARK: Recovery
 
-    /// Counts the steps of recovery that earlier runs of the program have taken,
-    /// and has the state keep those of this one.
-    private func continueRecovery(_ times: [UInt64]) {
+    /// Counts the steps of recovery that earlier runs of the program have taken, has the state keep those of this one,
+    /// and finishes a step in which an earlier one was ended.
+    private func continueRecovery(_ state: RestorationState) {
         let loop = loop
-        let (now, wallNow) = (loop.now(), UInt64(max(0, WallClock.now().components.seconds)))
-        // A clock that was set back says nothing of the time in between: those count as of now.
-        let runs = times.map { now + .seconds(-Int64(clamping: wallNow - min($0, wallNow))) }
-        adapter.assumeIsolated { adapter in
-            adapter.continueRecovery(after: runs) { [weak self] runs in
-                let (now, wallNow) = (loop.now(), UInt64(max(0, WallClock.now().components.seconds)))
-                let times = runs.map { wallNow - min(wallNow, UInt64(max(0, (now - $0).components.seconds))) }
-                self?.assumeIsolated { $0.keepRecovery(at: times) }
+        let (time, runs): (MachineTime, [BootInstant]) = adapter.assumeIsolated { adapter in
+            let timeOfDay = adapter.system.timeOfDay
+            let boot = adapter.system.bootIdentifier()
+            let time = MachineTime(now: loop.now(), timeOfDay: timeOfDay(), boot: boot)
+            let runs = state.recoveryRuns(at: time)
+            adapter.continueRecovery(after: runs) { [weak self] runs, isLeftOff in
+                let time = MachineTime(now: loop.now(), timeOfDay: timeOfDay(), boot: boot)
+                self?.assumeIsolated { $0.keepRecovery(at: runs, isLeftOff: isLeftOff, by: time) }
             }
+            return (time, runs)
         }
+        let isLeftOff = state.isAdapterLeftOff(at: time)
+        // From now on the clock of this boot counts, whatever becomes of the time of day. An adapter that is on by now
+        // is not switched on at a later start, when somebody may have switched it off on purpose.
+        if !runs.isEmpty, isLeftOff || !state.hasRecoveryRuns(of: time) {
+            keepRecovery(at: runs, isLeftOff: false, by: time)
+        }
+        if isLeftOff { adapter.assumeIsolated { $0.finishEarlierStep(of: state.adapter) } }
     }
 
-    private func keepRecovery(at times: [UInt64]) {
-        persistence.keeper?.assumeIsolated { $0.recovered(at: times) }
+    private func keepRecovery(at runs: [BootInstant], isLeftOff: Bool, by time: MachineTime) {
+        persistence.keeper?.assumeIsolated { $0.recovered(at: runs, isAdapterLeftOff: isLeftOff, by: time) }
     }
 
     // MARK: One peer

@@ -257,8 +257,8 @@ extension StateKeeper {
         change { $0.scan = nil }
     }
 
-    /// Recovery began steps that end links at these times, in seconds since 1970-01-01 00:00 UTC.
-    func recovered(at times: [UInt64]) {
-        change { $0.recoveryTimes = times }
+    /// Recovery began steps that end links at these times, and has left the adapter off or not.
+    func recovered(at runs: [BootInstant], isAdapterLeftOff: Bool, by time: MachineTime) {
+        change { $0.setRecoveryRuns(runs, isAdapterLeftOff: isAdapterLeftOff, at: time) }
     }
 }

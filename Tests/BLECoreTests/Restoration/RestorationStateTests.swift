@@ -78,6 +78,88 @@ import Testing
         }
     }
 
+    private let boot = BootIdentifier("01234567-89ab-cdef-fedc-ba9876543210")
+
+    private func instant(_ seconds: Int64) -> BootInstant { .zero + .seconds(seconds) }
+
+    /// The state of a boot in which two runs began, the first of them 5 s before that boot.
+    private func stateOfRuns(_ boot: BootIdentifier?) -> RestorationState {
+        var state = RestorationState()
+        state.setRecoveryRuns(
+            [instant(-5), instant(55)], at: MachineTime(now: instant(95), timeOfDay: 1_790_000_100, boot: boot))
+        return state
+    }
+
+    /// Put together and sealed with Python's struct and zlib, from the layout in `RestorationState+Bytes.swift`.
+    @Test func timesOfABootAreAsLaidOut() throws {
+        let golden = try Hex.decode(
+            "424c455301360000000000000002803bb16a00000000bc3bb16a00000000efcdab89674523011032547698badcfe"
+                + "000efad5feffffff006641ce0c0000000047c1ca1a")
+        let state = stateOfRuns(boot)
+        #expect(boot != nil && state.bytes == golden)
+        #expect(try RestorationState(bytes: golden) == state)
+        #expect(throws: MalformedPacket.self) {
+            // The second time is missing.
+            let body = Array(golden.dropFirst(9).dropLast(4 + 9))
+            _ = try RestorationState(bytes: RestorationState.form.enclose(body))
+        }
+        #expect(BootIdentifier("") == nil && BootIdentifier("01234567-89ab-cdef-fedc-ba987654321") == nil)
+        #expect(
+            BootIdentifier("01234567-89ab-cdef-fedc-ba98765432100") == nil && BootIdentifier("no identifier") == nil)
+    }
+
+    /// After a restart of the machine its adapters are as its system has switched them.
+    @Test func thatAStepHasLeftTheAdapterOffHoldsForTheBoot() throws {
+        let time = MachineTime(now: instant(95), timeOfDay: 1_790_000_100, boot: boot)
+        var state = RestorationState()
+        state.setRecoveryRuns([instant(-5), instant(55)], isAdapterLeftOff: true, at: time)
+        let golden = try Hex.decode(
+            "424c455301360000000000000002803bb16a00000000bc3bb16a00000000efcdab89674523011032547698badcfe"
+                + "000efad5feffffff006641ce0c00000001d1f1cd6d")
+        #expect(state.bytes == golden)
+        let read = try RestorationState(bytes: golden)
+        #expect(read.isAdapterLeftOff(at: time))
+        #expect(!stateOfRuns(boot).isAdapterLeftOff(at: time))
+        let other = BootIdentifier("11111111-1111-1111-1111-111111111111")
+        #expect(!read.isAdapterLeftOff(at: MachineTime(now: instant(95), timeOfDay: 1_790_000_100, boot: other)))
+    }
+
+    /// A clock that is set ahead would end a pause, and one that is set back would begin it again at every restart.
+    @Test(arguments: [1_790_000_700, 1_890_000_000, 0] as [UInt64])
+    func withinABootTheTimeOfDayDoesNotCount(timeOfDay: UInt64) throws {
+        let state = try RestorationState(bytes: stateOfRuns(boot).bytes)
+        let time = MachineTime(now: instant(695), timeOfDay: timeOfDay, boot: boot)
+        #expect(state.hasRecoveryRuns(of: time))
+        #expect(state.recoveryRuns(at: time) == [instant(-5), instant(55)])
+    }
+
+    /// A run of another boot began before this one, by as much as the time of day says.
+    @Test(arguments: [(UInt64(1_790_000_200), [Int64(-100), -40]), (1_790_000_050, [-60, 0]), (0, [-60, 0])])
+    func acrossBootsTheTimeOfDayCountsForOnePauseAtMost(timeOfDay: UInt64, expected: [Int64]) {
+        let state = stateOfRuns(BootIdentifier("11111111-1111-1111-1111-111111111111"))
+        for uptime in [100, 5] as [Int64] {
+            let time = MachineTime(now: instant(uptime), timeOfDay: timeOfDay, boot: boot)
+            #expect(!state.hasRecoveryRuns(of: time))
+            let runs = state.recoveryRuns(at: time)
+            let known = timeOfDay == 1_790_000_200 && uptime == 5
+            #expect(runs == (known ? [instant(-195), instant(-135)] : expected.map(instant)))
+        }
+    }
+
+    /// The last run counts as if it had just begun, and the others as long before it as they were.
+    @Test func ofAnEarlierVersionTheTimeOfDayCounts() throws {
+        let state = try RestorationState(bytes: stateOfRuns(nil).bytes)
+        var time = MachineTime(now: instant(1_000), timeOfDay: 1_790_000_100, boot: boot)
+        #expect(state.recoveryRuns(at: time) == [instant(900), instant(960)])
+        time = MachineTime(now: instant(1_000), timeOfDay: 90, boot: boot)
+        #expect(state.recoveryRuns(at: time) == [instant(940), instant(1_000)])
+        // Stored again, they do not follow the clock of that day any more.
+        var stored = state
+        stored.setRecoveryRuns(state.recoveryRuns(at: time), at: time)
+        let later = MachineTime(now: instant(1_600), timeOfDay: 3, boot: boot)
+        #expect(stored.recoveryRuns(at: later) == [instant(940), instant(1_000)])
+    }
+
     @Test func everySettingSurvives() throws {
         var state = try Self.sample()
         var scan = try #require(state.scan)

@@ -701,8 +701,9 @@ import Testing
         }
     }
 
-    /// A program that is restarted by its service manager does not begin the steps again at once.
-    @Test func stepsAreRareOverRestarts() async throws {
+    /// A program that is restarted by its service manager does not begin the steps again at once, also where somebody
+    /// sets the clock meanwhile.
+    @Test(arguments: [0, 86_400, -86_400] as [Int64]) func stepsAreRareOverRestarts(clockStep: Int64) async throws {
         let folder = try Folder()
         do {
             try await VirtualTime.run { time in
@@ -715,7 +716,10 @@ import Testing
                     var configuration = Configuration()
                     configuration.recovery = .power
                     configuration.stateStore = StateStore(directory: folder.path, identifier: "daemon")
-                    let central = Central(configuration, radio: radio)
+                    let central = Central(configuration, radio: radio) { system in
+                        system.timeOfDay = { UInt64(clamping: 1_790_000_000 + Int64(run) * clockStep) }
+                        system.bootIdentifier = { BootIdentifier("01234567-89ab-cdef-fedc-ba9876543210") }
+                    }
                     _ = try await central.restore()
                     var events = central.recoveryEvents.makeAsyncIterator()
                     let scan = Task(executorPreference: radio.loop) {
@@ -734,6 +738,57 @@ import Testing
                     _ = await central.suspend()
                 }
             }
+        }
+    }
+
+    /// A program that was ended between off and on would leave the adapter off for good.
+    @Test(arguments: [RecoveryPolicy.power, .rescan])
+    func whatAStepHasLeftOffIsSwitchedOnByTheNextProgram(policy: RecoveryPolicy) async throws {
+        let folder = try Folder()
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.setPersonality(try self.personality("raspberryPiGoneDeaf"))
+            await radio.setPermissions([.commands, .administration])
+            await radio.add(.heartRate)
+            let store = StateStore(directory: folder.path, identifier: "daemon")
+            let boot: @Sendable (inout AdapterSystem) -> Void = { system in
+                system.bootIdentifier = { BootIdentifier("01234567-89ab-cdef-fedc-ba9876543210") }
+            }
+            do {
+                var configuration = Configuration()
+                configuration.recovery = .power
+                configuration.stateStore = store
+                // It never comes to switch the adapter on.
+                let central = Central(configuration, radio: radio) { system in
+                    boot(&system)
+                    system.powerUp = { _ throws(SystemCallError) in
+                        throw SystemCallError(call: "HCIDEVUP", errno: 110)
+                    }
+                }
+                _ = try await central.restore()
+                var events = central.recoveryEvents.makeAsyncIterator()
+                let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+                while let event = try await events.next() {
+                    if case .failed(.power, _) = event { break }
+                }
+                // What is stored now is what a program that is killed leaves.
+                try await central.saveState()
+                _ = await central.suspend()
+                scan.cancel()
+                _ = await scan.result
+            }
+            // Its last attempt ends, and with it its claim of the adapter.
+            try await time.clock.sleep(for: .seconds(60))
+            var configuration = Configuration()
+            configuration.recovery = policy
+            configuration.stateStore = store
+            let central = Central(configuration, radio: radio, changing: boot)
+            _ = try await central.restore()
+            try await time.clock.sleep(for: .seconds(30))
+            let expected: AdapterState = policy == .power ? .poweredOn : .poweredOff
+            #expect(await central.adapterState == expected)
+            try await central.saveState()
+            _ = await central.suspend()
         }
     }
 

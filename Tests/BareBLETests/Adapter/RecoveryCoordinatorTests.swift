@@ -12,7 +12,7 @@ import Testing
     @Test func aRunWhoseStepWasRefusedIsNotKept() {
         let coordinator = RecoveryCoordinator(.power)
         let kept = Lock<[[BootInstant]]>([])
-        coordinator.onRuns { runs in kept.withLock { $0.append(runs) } }
+        coordinator.onRuns { runs, _ in kept.withLock { $0.append(runs) } }
         for _ in 1...2 { _ = coordinator.commandTimedOut(at: start) }
         #expect(coordinator.commandTimedOut(at: start).last == .perform(.power))
         #expect(kept.withLock(\.self) == [[start]])
@@ -23,6 +23,22 @@ import Testing
         #expect(coordinator.timePassed(later, isListening: true, makesWay: false).last == .perform(.power))
         _ = coordinator.stepFinished(nil, at: later)
         #expect(kept.withLock(\.self) == [[start], [], [later]])
+    }
+
+    /// A program may be ended between off and on, or while it switches the adapter on.
+    @Test func thatTheAdapterIsOffIsKeptUntilItIsOn() {
+        let coordinator = RecoveryCoordinator(.power)
+        let kept = Lock<[Bool]>([])
+        coordinator.onRuns { runs, isLeftOff in kept.withLock { $0.append(isLeftOff) } }
+        for _ in 1...3 { _ = coordinator.commandTimedOut(at: start) }
+        coordinator.adapterLeftOff()
+        #expect(kept.withLock(\.self) == [false, true])
+        _ = coordinator.stepFinished(.adapterGone, at: start + .seconds(20))
+        #expect(coordinator.takePowerUp())
+        #expect(kept.withLock(\.self) == [false, true])
+        coordinator.adapterIsUp()
+        coordinator.adapterIsUp()
+        #expect(kept.withLock(\.self) == [false, true, false])
     }
 
     /// The helper program takes twelve steps in an hour at most, and those of the next run are among them.
