@@ -30,9 +30,11 @@ import Testing
     func failureOnEncryptedLink() {
         var channels = RequestedChannels()
         let number = channels.begin(with: Self.peer, isEncrypted: true)
-        #expect(!channels.pairingFailed(with: Self.other, at: Self.start))
+        let isForChannel = channels.pairingFailed(with: Self.other, at: Self.start)
+        #expect(!isForChannel)
         #expect(!channels.isRefused(number, at: Self.start + .seconds(60)))
-        #expect(channels.pairingFailed(with: Self.peer, at: Self.start))
+        let isForChannelThen = channels.pairingFailed(with: Self.peer, at: Self.start)
+        #expect(isForChannelThen)
         #expect(channels.isRefused(number, at: Self.start))
     }
 
@@ -42,7 +44,8 @@ import Testing
         let first = channels.begin(with: Self.peer, isEncrypted: true)
         let second = channels.begin(with: Self.peer, isEncrypted: true)
         _ = channels.begin(with: Self.other, isEncrypted: true)
-        #expect(channels.pairingFailed(with: Self.peer, at: Self.start))
+        let isForChannel = channels.pairingFailed(with: Self.peer, at: Self.start)
+        #expect(isForChannel)
         #expect(!channels.isRefused(first, at: Self.start + .milliseconds(1_999)))
         #expect(!channels.isRefused(second, at: Self.start + .milliseconds(1_999)))
         // It has opened.
@@ -55,11 +58,13 @@ import Testing
     func failureOnLinkInClear() {
         var channels = RequestedChannels()
         let number = channels.begin(with: Self.peer, isEncrypted: false)
-        #expect(!channels.pairingFailed(with: Self.peer, at: Self.start))
+        let isForChannel = channels.pairingFailed(with: Self.peer, at: Self.start)
+        #expect(!isForChannel)
         #expect(!channels.isRefused(number, at: Self.start + .milliseconds(1_999)))
         #expect(channels.isRefusedByItsEnd(number), "a link that ends after that was not secure enough")
         // A peer that goes on asking does not extend that.
-        #expect(!channels.pairingFailed(with: Self.peer, at: Self.start + .seconds(1)))
+        let isForChannelThen = channels.pairingFailed(with: Self.peer, at: Self.start + .seconds(1))
+        #expect(!isForChannelThen)
         #expect(channels.isRefused(number, at: Self.start + .seconds(2)))
         let asked = channels.begin(with: Self.peer, isEncrypted: false)
         _ = channels.pairingFailed(with: Self.peer, at: Self.start)
@@ -70,10 +75,12 @@ import Testing
     @Test("without a request nothing is refused")
     func withoutRequest() {
         var channels = RequestedChannels()
-        #expect(!channels.pairingFailed(with: Self.peer, at: Self.start))
+        let isForChannel = channels.pairingFailed(with: Self.peer, at: Self.start)
+        #expect(!isForChannel)
         let number = channels.begin(with: Self.peer, isEncrypted: true)
         channels.end(number)
-        #expect(!channels.pairingFailed(with: Self.peer, at: Self.start))
+        let isForChannelThen = channels.pairingFailed(with: Self.peer, at: Self.start)
+        #expect(!isForChannelThen)
         #expect(!channels.isRefused(number, at: Self.start))
     }
 }
