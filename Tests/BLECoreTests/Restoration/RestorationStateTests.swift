@@ -134,7 +134,8 @@ import Testing
     }
 
     /// A run of another boot began before this one, by as much as the time of day says.
-    @Test(arguments: [(UInt64(1_790_000_200), [Int64(-100), -40]), (1_790_000_050, [-60, 0]), (0, [-60, 0])])
+    @Test(
+        arguments: [(1_790_000_200, [-100, -40]), (1_790_000_050, [-60, 0]), (0, [-60, 0])] as [(UInt64, [Int64])])
     func acrossBootsTheTimeOfDayCountsForOnePauseAtMost(timeOfDay: UInt64, expected: [Int64]) {
         let state = stateOfRuns(BootIdentifier("11111111-1111-1111-1111-111111111111"))
         for uptime in [100, 5] as [Int64] {
