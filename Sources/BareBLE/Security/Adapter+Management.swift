@@ -52,7 +52,9 @@ extension Adapter {
         try checkSharing(during: operation)
         try await openBonds(in: context)
         try openManagement(in: context)
-        let plan = ManagementSetup.Plan(powersOn: true, mayCyclePower: mayCyclePower && !links.hasLinks)
+        let plan = ManagementSetup.Plan(
+            powersOn: true, mayCyclePower: mayCyclePower && !links.hasLinks,
+            canPair: security.canStillPair(losses: monitor.losses))
         let limit = context.deadline(or: loop.now() + Self.managementTimeout)
         let (wake, number) = await suspend(until: limit) { number in
             perform(coordinator.manage(plan, number))
@@ -162,6 +164,7 @@ extension Adapter {
     /// The management interface is lost. Where centrals with bonds are served it is opened again: without it none can
     /// pair, and nothing that this program calls would open it. Any other use opens it itself.
     func managementLost() {
+        security.managementLost(losses: monitor.losses)
         closeManagement()
         // What is being opened again is tried again where that fails.
         if !security.isReopeningManagement { manageCentralsAgain(after: Self.firstLossPause) }

@@ -41,6 +41,8 @@ final class AdapterSecurity: @unchecked Sendable {
     private var managementTimer: TimerID?
     /// Whether it is being opened again.
     private(set) var isReopeningManagement = false
+    /// How often the adapter had been lost when a management interface was lost with which it could pair.
+    private var lossesWhenAble: Int?
     private var requestedChannels = RequestedChannels()
     /// Packets that arrived on links to bonded peers before these were encrypted.
     private var discardedPackets = 0
@@ -66,7 +68,19 @@ final class AdapterSecurity: @unchecked Sendable {
     func report(_ event: SecurityEvent) { events.report(event) }
 
     /// Putting the adapter under management before its use has failed, or has succeeded since.
-    func setUpEnded(_ failure: BLEError?) { setUpFailure = failure }
+    func setUpEnded(_ failure: BLEError?) {
+        setUpFailure = failure
+        if failure == nil { lossesWhenAble = nil }
+    }
+
+    /// The management interface is lost.
+    ///
+    /// - Parameter losses: How often the adapter has been lost so far.
+    func managementLost(losses: Int) { lossesWhenAble = coordinator.canPair == true ? losses : nil }
+
+    /// Whether the kernel can still pair with an adapter that was there all the time while the management interface was
+    /// lost; `nil` if that is not known.
+    func canStillPair(losses: Int) -> Bool? { lossesWhenAble == losses ? true : nil }
 
     /// Putting an adapter that came back under management for the centrals begins, or has ended.
     func setManagingForCentrals(_ isManaging: Bool) { isManagingForCentrals = isManaging }

@@ -541,14 +541,15 @@ extension CBPeripheral {
             identifier: identifier, name: name, reconnects: link.options.reconnects)
     }
 
-    func connected(_ link: PeripheralLink, number: UInt64, mtu: Int) {
+    /// - Parameter name: The name of the device that was known when the link began.
+    func connected(_ link: PeripheralLink, number: UInt64, mtu: Int, name: String?) {
         // A connection that the program has cancelled in the meantime is reported as cancelled alone.
         let isAwaited = own.withLock { $0.link === link && $0.state == .connecting }
         guard isAwaited else { return }
         // Before another thread can use them on the new link: after a loss they stay until here.
         setServices(nil)
         // Another manager may have found it since this object was created.
-        if let name = host.names[peer] { advertisedName(name) }
+        if let name { advertisedName(name) }
         // An observer of the services or of the name may have cancelled the connection.
         let isUp = change(to: .connected, from: .connecting, by: link) { state in
             state.number = number

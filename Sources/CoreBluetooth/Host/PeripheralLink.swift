@@ -140,8 +140,12 @@ actor PeripheralLink {
         phase = .up(peripheral)
         lastLink += 1
         flow.reset()
-        post { [weak self, number = lastLink] in if let self { $0.connected(self, number: number, mtu: mtu) } }
-        if host.names[peer] == nil {
+        // One that is read from now on has a report of its own.
+        let name = host.names[peer]
+        post { [weak self, number = lastLink] in
+            if let self { $0.connected(self, number: number, mtu: mtu, name: name) }
+        }
+        if name == nil {
             Task(executorPreference: host.hub.loop) { await self.readName(of: peripheral) }
         }
         startCalls()
