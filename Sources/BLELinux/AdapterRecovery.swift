@@ -139,7 +139,8 @@ package struct AdapterRecovery: Sendable {
         do throws(RecoveryFailure) {
             return try awaitReturn(of: adapter)
         } catch {
-            guard error == .adapterGone else { throw error }
+            // One that is not waited for may still come back by itself, and a program that is to end begins no more.
+            guard error == .adapterGone, !isEnding() else { throw error }
         }
         try enumerateAgain(device, identity, at: port)
         try awaitReturn(of: adapter)

@@ -304,6 +304,19 @@ import Testing
         #expect(!isNoted)
     }
 
+    /// What is not waited for has not failed to come back.
+    @Test func aProgramThatIsToEndTakesNothingAwayAfterTheResetOfAPort() {
+        let tree = machineWithPort()
+        let isEnding = Lock(false)
+        let recovery = AdapterRecovery(
+            root: tree.path, list: { () throws(SystemCallError) in [] },
+            reset: { _ throws(SystemCallError) in isEnding.withLock { $0 = true } }, claim: { _ in nil },
+            returnTime: .seconds(2), pause: { _ in }, isEnding: { isEnding.withLock { $0 } })
+        #expect(throws: RecoveryFailure.adapterGone) { try recovery.take(.usbPort, adapter) }
+        #expect(text("hub/1-3/authorized", tree) == "x")
+        #expect(text("hub/1-0:1.0/usb1-port3/disable", tree) == "x")
+    }
+
     /// A client that gave up first would take a harsher step beside the one that is being finished.
     @Test func theUnitEndsTheHelperBeforeItsClientsGiveUp() throws {
         let lines = try RepositoryFiles.text("Docs/packaging/bareble-recover@.service").split(separator: "\n")
