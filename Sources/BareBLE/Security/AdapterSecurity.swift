@@ -73,14 +73,17 @@ final class AdapterSecurity: @unchecked Sendable {
         if failure == nil { lossesWhenAble = nil }
     }
 
-    /// The management interface is lost.
+    /// The management interface is lost, and what the kernel can do is about to be forgotten with it.
     ///
     /// - Parameter losses: How often the adapter has been lost so far.
     func managementLost(losses: Int) { lossesWhenAble = coordinator.canPair == true ? losses : nil }
 
     /// Whether the kernel can still pair with an adapter that was there all the time while the management interface was
     /// lost; `nil` if that is not known.
-    func canStillPair(losses: Int) -> Bool? { lossesWhenAble == losses ? true : nil }
+    func canStillPair(losses: Int) -> Bool? {
+        // What a link has shown since counts more.
+        coordinator.canPair == nil && lossesWhenAble == losses ? true : nil
+    }
 
     /// Putting an adapter that came back under management for the centrals begins, or has ended.
     func setManagingForCentrals(_ isManaging: Bool) { isManagingForCentrals = isManaging }

@@ -100,6 +100,22 @@ import Testing
         }
     }
 
+    /// It is as it was, unless a link has shown since that the kernel cannot pair with it.
+    @Test(arguments: [false, true]) func anAdapterWhoseManagementWasLostKeepsItsPowerUnlessItIsSeenToBeUnable(
+        _ isSeen: Bool
+    ) async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            await bench.radio.closeManagement()
+            try await time.clock.sleep(for: .seconds(1))
+            if isSeen { await bench.central.adapter.assumeSecurityManagerIsOff() }
+            let managed = try await bench.central.adapter.manage(in: .unlimited("pair"))
+            #expect(managed.hasCycledPower == isSeen)
+            #expect(managed.canPair == true)
+        }
+    }
+
     /// What is known of the cause after the peer's no: the kernel has one status for all of them.
     @Test(
         arguments: [
