@@ -12,13 +12,20 @@ package struct FileEnvelope: Sendable {
     package let name: StaticString
     private let signature: [UInt8]
     private let version: UInt8
+    /// The first version that is read.
+    private let oldest: UInt8
     private let limit: Int
 
     /// Creates an envelope with a four-character signature, a version, and a maximum payload length.
-    package init(_ name: StaticString, signature: [UInt8], version: UInt8, limit: Int) {
+    ///
+    /// - Parameter oldest: The first version that is read as well; `nil` if no other one is.
+    package init(
+        _ name: StaticString, signature: [UInt8], version: UInt8, reading oldest: UInt8? = nil, limit: Int
+    ) {
         self.name = name
         self.signature = signature
         self.version = version
+        self.oldest = oldest ?? version
         self.limit = limit
     }
 
@@ -26,10 +33,12 @@ package struct FileEnvelope: Sendable {
     package var byteLimit: Int { limit + Self.headerLength + Self.checksumLength }
 
     /// Wraps a payload in the envelope.
-    package func enclose(_ payload: [UInt8]) -> [UInt8] {
+    ///
+    /// - Parameter version: An earlier version that has the payload too; `nil` for the present one.
+    package func enclose(_ payload: [UInt8], version: UInt8? = nil) -> [UInt8] {
         var file = ByteWriter(reserving: payload.count + Self.headerLength + Self.checksumLength)
         file.array(signature)
-        file.u8(version)
+        file.u8(version ?? self.version)
         file.u32(UInt32(truncatingIfNeeded: payload.count))
         file.array(payload)
         file.u32(CRC32.checksum(file.bytes))
@@ -62,7 +71,9 @@ package struct FileEnvelope: Sendable {
         guard checksum == CRC32.checksum(bytes.prefix(end)) else {
             throw .stored(self, at: end, .invalidField("checksum"))
         }
-        guard version == self.version else { throw .stored(self, at: 4, .invalidField(Self.versionField)) }
+        guard version >= oldest, version <= self.version else {
+            throw .stored(self, at: 4, .invalidField(Self.versionField))
+        }
         return end
     }
 

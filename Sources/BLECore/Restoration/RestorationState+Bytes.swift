@@ -7,10 +7,12 @@
 ///       back-off reset after 8 | ready time-out 8 | time-out 8 | MTU 2 (0: none) | parameters: flag 1, 4 x 2
 ///       validation 1 | observes 1 | subscriptions 2, each: UUID, service UUID (length 0: any), index 2 (FFFF: none), indications 1
 ///     scan: flag 1, and if it is 1 what `ScanSettings+Bytes.swift` says
-///     times of recovery: number 1, each 8; left out where there are none, as in files of versions that knew none
+///     times of recovery: number 1, each 8; left out where there are none and nothing follows
 ///     the same times in one boot: identifier 16 (the first half of its digits 8, the second 8), each 8 (nanoseconds since
-///       boot, signed), whether a step has left the adapter off 1; left out where the boot is not known, as in files of
-///       versions that did not store it
+///       boot, signed), whether a step has left the adapter off 1; left out where the boot is not known
+///
+/// Version 1, that of 0.1.0, has no times, no required bond, and no part of a name. It is written where nothing is lost by
+/// that, so that 0.1.0 reads it. All else is version 2, which 0.1.0 moves aside as that of a newer version.
 private enum Layout {
     static let anyNumber: UInt32 = .max
     static let noIndex: UInt16 = .max
@@ -20,10 +22,14 @@ private enum Layout {
     static let observes: UInt8 = 1
     static let requiresBond: UInt8 = 2
     static let recoveryLimit = 8
+    static let firstVersion: UInt8 = 1
+    static let version: UInt8 = 2
 }
 
 extension RestorationState {
-    static let form = FileEnvelope("daemon state", signature: [0x42, 0x4C, 0x45, 0x53], version: 1, limit: 1 << 20)
+    static let form = FileEnvelope(
+        "daemon state", signature: [0x42, 0x4C, 0x45, 0x53], version: Layout.version, reading: Layout.firstVersion,
+        limit: 1 << 20)
 
     /// The maximum length of `bytes` that `init(bytes:)` accepts.
     public static var byteLimit: Int { form.byteLimit }
@@ -39,20 +45,22 @@ extension RestorationState {
         writer.u8(scan == nil ? 0 : 1)
         scan?.write(to: &writer)
         let times = recoveryTimes.suffix(Layout.recoveryLimit)
-        if !times.isEmpty {
+        // A program that has set the times has not set those of the boot.
+        let boot = recoveryBoot.flatMap { $0.times.count == recoveryTimes.count ? $0 : nil }
+        let hasRecovery = !times.isEmpty || boot != nil
+        if hasRecovery {
             writer.u8(UInt8(times.count))
             for time in times { writer.u64(time) }
-            // A program that has set the times has not set these.
-            if let recoveryBoot, recoveryBoot.times.count == recoveryTimes.count {
-                writer.u64(recoveryBoot.identifier.high)
-                writer.u64(recoveryBoot.identifier.low)
-                for time in recoveryBoot.times.suffix(Layout.recoveryLimit) {
-                    writer.u64(UInt64(bitPattern: time.nanoseconds))
-                }
-                writer.u8(recoveryBoot.isAdapterLeftOff ? 1 : 0)
-            }
         }
-        return Self.form.enclose(writer.bytes)
+        if let boot {
+            writer.u64(boot.identifier.high)
+            writer.u64(boot.identifier.low)
+            for time in boot.times.suffix(Layout.recoveryLimit) { writer.u64(UInt64(bitPattern: time.nanoseconds)) }
+            writer.u8(boot.isAdapterLeftOff ? 1 : 0)
+        }
+        let isOfFirstVersion =
+            !hasRecovery && scan?.settings.filter.nameContains == nil && !stored.contains { $0.requiresBond }
+        return Self.form.enclose(writer.bytes, version: isOfFirstVersion ? Layout.firstVersion : Layout.version)
     }
 
     /// Decodes the stored form.
@@ -176,7 +184,7 @@ extension ByteReader {
     @_lifetime(self: copy self)
     fileprivate mutating func recoveryTimes() throws(MalformedPacket) -> [UInt64] {
         let start = offset
-        guard let count = u8(), (1...Layout.recoveryLimit).contains(Int(count)) else {
+        guard let count = u8(), Int(count) <= Layout.recoveryLimit else {
             throw .state(at: start, .invalidField("number of recovery times"))
         }
         var times: [UInt64] = []

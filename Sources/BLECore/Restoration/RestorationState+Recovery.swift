@@ -81,7 +81,8 @@ extension RestorationState {
             return time.timeOfDay - min(time.timeOfDay, age)
         }
         recoveryBoot = nil
-        if !runs.isEmpty, let boot = time.boot {
+        // A run whose step was refused is none, and the adapter may be off all the same.
+        if !runs.isEmpty || isAdapterLeftOff, let boot = time.boot {
             recoveryBoot = RecoveryBoot(identifier: boot, times: runs, isAdapterLeftOff: isAdapterLeftOff)
         }
     }

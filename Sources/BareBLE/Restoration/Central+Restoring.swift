@@ -144,7 +144,7 @@ extension Central {
         let isLeftOff = state.isAdapterLeftOff(at: time)
         // From now on the clock of this boot counts, whatever becomes of the time of day. An adapter that is on by now
         // is not switched on at a later start, when somebody may have switched it off on purpose.
-        if !runs.isEmpty, isLeftOff || !state.hasRecoveryRuns(of: time) {
+        if isLeftOff || (!runs.isEmpty && !state.hasRecoveryRuns(of: time)) {
             keepRecovery(at: runs, isLeftOff: false, by: time)
         }
         if isLeftOff { adapter.assumeIsolated { $0.finishEarlierStep(of: state.adapter) } }

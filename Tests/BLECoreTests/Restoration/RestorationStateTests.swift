@@ -93,8 +93,8 @@ import Testing
     /// Put together and sealed with Python's struct and zlib, from the layout in `RestorationState+Bytes.swift`.
     @Test func timesOfABootAreAsLaidOut() throws {
         let golden = try Hex.decode(
-            "424c455301360000000000000002803bb16a00000000bc3bb16a00000000efcdab89674523011032547698badcfe"
-                + "000efad5feffffff006641ce0c0000000047c1ca1a")
+            "424c455302360000000000000002803bb16a00000000bc3bb16a00000000efcdab89674523011032547698badcfe"
+                + "000efad5feffffff006641ce0c0000000054cf1ea1")
         let state = stateOfRuns(boot)
         #expect(boot != nil && state.bytes == golden)
         #expect(try RestorationState(bytes: golden) == state)
@@ -114,14 +114,49 @@ import Testing
         var state = RestorationState()
         state.setRecoveryRuns([instant(-5), instant(55)], isAdapterLeftOff: true, at: time)
         let golden = try Hex.decode(
-            "424c455301360000000000000002803bb16a00000000bc3bb16a00000000efcdab89674523011032547698badcfe"
-                + "000efad5feffffff006641ce0c00000001d1f1cd6d")
+            "424c455302360000000000000002803bb16a00000000bc3bb16a00000000efcdab89674523011032547698badcfe"
+                + "000efad5feffffff006641ce0c00000001c2ff19d6")
         #expect(state.bytes == golden)
         let read = try RestorationState(bytes: golden)
         #expect(read.isAdapterLeftOff(at: time))
         #expect(!stateOfRuns(boot).isAdapterLeftOff(at: time))
         let other = BootIdentifier("11111111-1111-1111-1111-111111111111")
         #expect(!read.isAdapterLeftOff(at: MachineTime(now: instant(95), timeOfDay: 1_790_000_100, boot: other)))
+    }
+
+    /// A run whose step was refused is none: a helper program that was killed in it counts as one that has refused it.
+    @Test func thatTheAdapterIsOffIsKeptWithoutARun() throws {
+        let time = MachineTime(now: instant(95), timeOfDay: 1_790_000_100, boot: boot)
+        var state = RestorationState()
+        state.setRecoveryRuns([], isAdapterLeftOff: true, at: time)
+        // By Python's struct and zlib, too.
+        let golden = try Hex.decode(
+            "424c455302160000000000000000efcdab89674523011032547698badcfe01a252ce35")
+        #expect(state.bytes == golden)
+        let read = try RestorationState(bytes: golden)
+        #expect(read == state && read.isAdapterLeftOff(at: time) && read.recoveryRuns(at: time).isEmpty)
+        state.setRecoveryRuns([], isAdapterLeftOff: false, at: time)
+        #expect(state.bytes == RestorationState().bytes)
+    }
+
+    /// 0.1.0 takes only what it knows for intact, and reads what has nothing else.
+    @Test func onlyWhatVersion1DoesNotHaveIsOfVersion2() throws {
+        var states = try [RestorationState](repeating: Self.sample(), count: 4)
+        states[1].recoveryTimes = [1_790_000_000]
+        states[2].peers[1].requiresBond = true
+        var filter = ScanFilter()
+        filter.nameContains = "ub"
+        states[3].scan = RestorationState.Scan(ScanSettings.balanced.matching(filter))
+        #expect(states.map { $0.bytes[4] } == [1, 2, 2, 2])
+        for state in states { #expect(try RestorationState(bytes: state.bytes) == state) }
+    }
+
+    /// Programs between 0.1.0 and 0.2.0 have stored the times in version 1.
+    @Test func timesInVersion1AreRead() throws {
+        let golden = try Hex.decode(
+            "424c455301360000000000000002803bb16a00000000bc3bb16a00000000efcdab89674523011032547698badcfe"
+                + "000efad5feffffff006641ce0c0000000047c1ca1a")
+        #expect(try RestorationState(bytes: golden) == stateOfRuns(boot))
     }
 
     /// A clock that is set ahead would end a pause, and one that is set back would begin it again at every restart.
@@ -258,10 +293,10 @@ import Testing
 
     @Test(.row("O25")) func aNewVersionIsDistinguishedFromDamage() throws {
         var bytes = try Self.sample().bytes
-        bytes[4] = 2
+        bytes[4] = 3
         do throws(MalformedPacket) {
             _ = try RestorationState(bytes: Self.sealed(bytes))
-            Issue.record("version 2 was read")
+            Issue.record("version 3 was read")
         } catch {
             #expect(RestorationState.isOtherVersion(error))
         }

@@ -792,6 +792,33 @@ import Testing
         }
     }
 
+    /// Somebody may have switched it off on purpose by then.
+    @Test func anAdapterThatIsOnAtTheNextStartIsNotSwitchedOnAtALaterOne() async throws {
+        let folder = try Folder()
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.setPermissions([.commands, .administration])
+            let store = StateStore(directory: folder.path, identifier: "daemon")
+            let boot = BootIdentifier("01234567-89ab-cdef-fedc-ba9876543210")
+            var state = RestorationState()
+            state.setRecoveryRuns(
+                [], isAdapterLeftOff: true, at: MachineTime(now: time.now, timeOfDay: 1_790_000_000, boot: boot))
+            try store.open().save(state)
+            for expected in [AdapterState.poweredOn, .poweredOff] {
+                var configuration = Configuration()
+                configuration.recovery = .power
+                configuration.stateStore = store
+                let central = Central(configuration, radio: radio) { system in system.bootIdentifier = { boot } }
+                _ = try await central.restore()
+                try await time.clock.sleep(for: .seconds(30))
+                #expect(await central.adapterState == expected)
+                try await central.saveState()
+                _ = await central.suspend()
+                await radio.powerOff()
+            }
+        }
+    }
+
     /// Returns a scan for which recovery has taken its last step: the adapter comes back later than that waits.
     private func scanUntilRecoveryHasFailed(
         _ time: VirtualTime, _ radio: VirtualRadio, _ central: Central
