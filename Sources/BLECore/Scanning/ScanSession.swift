@@ -133,14 +133,7 @@ package struct ScanSession: ~Copyable {
     private var refusal: Refusal?
     /// Of one that has advertised all the time.
     private var hinderedRefusal: Refusal?
-    private var advertising = Advertising.nobody
-    private var isSurelyAdvertising = false
-    /// Whether other programs or the kernel advertise, as far as their commands were seen.
-    private var areOthersOnAir = false
-    /// When a scan has begun while others advertised, who have done so since; `nil` without one.
-    private var besideOthersSince: BootInstant?
-    /// Whether the controller has begun a scan while it advertised.
-    private var scansWhileAdvertising = false
+    private var coexistence = Coexistence()
     /// Whether it was reported that the controller refuses scans while it advertises.
     private var hasReportedAdvertising = false
     private var stalls = 0
@@ -160,6 +153,39 @@ package struct ScanSession: ~Copyable {
         /// Whether a link or a connection attempt has ended since the last refusal, and may be the reason for the next
         /// one.
         var isExcused = false
+    }
+
+    /// Who advertises, and whether the controller has shown that it scans meanwhile.
+    private struct Coexistence {
+        private(set) var advertising = Advertising.nobody
+        /// Whether an advertisement is on air at this moment.
+        private var isCertain = false
+        /// Whether other programs or the kernel advertise, as far as their commands were seen.
+        private var areOthersOnAir = false
+        /// When a scan has begun while others advertised, who have done so since; `nil` without one.
+        private var besideOthersSince: BootInstant?
+        /// Whether the controller has begun a scan while it advertised.
+        private var scansMeanwhile = false
+
+        /// Whether the controller may refuse a scan because it advertises.
+        var mayRefuseScan: Bool { advertising != .nobody && !scansMeanwhile }
+
+        mutating func changed(_ advertising: Advertising, isCertain: Bool, areOthersOnAir: Bool) {
+            self.advertising = advertising
+            self.isCertain = isCertain
+            self.areOthersOnAir = areOthersOnAir
+            if !areOthersOnAir { besideOthersSince = nil }
+        }
+
+        mutating func scanBegan(at now: BootInstant) {
+            if isCertain { scansMeanwhile = true }
+            besideOthersSince = areOthersOnAir ? now : nil
+        }
+
+        /// A running scan has heard something. The end of an advertisement is read before the reports after it.
+        mutating func heard(at now: BootInstant) {
+            if let besideOthersSince, now - besideOthersSince >= ScanSession.readingTime { scansMeanwhile = true }
+        }
     }
 
     private enum CommandSet {
@@ -192,7 +218,7 @@ package struct ScanSession: ~Copyable {
 
     /// A Boolean value that indicates whether the controller advertises, as far as is known, and may refuse a scan for
     /// that.
-    package var isHinderedByAdvertising: Bool { advertising != .nobody && !scansWhileAdvertising }
+    package var isHinderedByAdvertising: Bool { coexistence.mayRefuseScan }
 
     /// A Boolean value that indicates whether nothing runs and no command is out.
     package var isResting: Bool {
@@ -324,11 +350,8 @@ extension ScanSession {
     package mutating func advertisingChanged(
         _ advertising: Advertising, isCertain: Bool = false, areOthersOnAir: Bool = false, at now: BootInstant
     ) -> [Action] {
-        let hasEnded = self.advertising == .thisProgram && advertising != .thisProgram
-        self.advertising = advertising
-        isSurelyAdvertising = isCertain
-        self.areOthersOnAir = areOthersOnAir
-        if !areOthersOnAir { besideOthersSince = nil }
+        let hasEnded = coexistence.advertising == .thisProgram && advertising != .thisProgram
+        coexistence.changed(advertising, isCertain: isCertain, areOthersOnAir: areOthersOnAir)
         guard hasEnded else { return [] }
         // The pauses were for that, and so may be the refusal of the command that is out.
         attempts = 0
@@ -345,8 +368,7 @@ extension ScanSession {
         if quietSince != nil { quietSince = now }
         guard case .scanning(let plan, let since, _) = state else { return }
         state = .scanning(plan, since: since, lastReport: now)
-        // The end of an advertisement is read before the reports after it.
-        if let besideOthersSince, now - besideOthersSince >= Self.readingTime { scansWhileAdvertising = true }
+        coexistence.heard(at: now)
     }
 
     /// Called when time has passed.
@@ -472,14 +494,13 @@ extension ScanSession {
         guard target != nil else { return disable() }
         if failure != nil, !wasDisturbed { return retry(nil, at: now) }
         forgetRefusals()
-        if advertising != .nobody { hasReportedAdvertising = false }
+        if coexistence.advertising != .nobody { hasReportedAdvertising = false }
         if wasDisturbed {
             quietSince = quietSince ?? now
             state = .waiting(until: now + nextPause(), isBusy: false)
             return [.notify(.started)]
         }
-        if isSurelyAdvertising { scansWhileAdvertising = true }
-        besideOthersSince = areOthersOnAir ? now : nil
+        coexistence.scanBegan(at: now)
         state = .scanning(plan, since: now, lastReport: quietSince ?? now)
         quietSince = nil
         return [.notify(.started)] + proceed(at: now)
