@@ -57,8 +57,8 @@ extension Adapter {
 
     private func scansChanged() {
         if !scan.hasScans {
-            recovery.scanEnded()
-            restorePower()
+            // Not after each scan: where it has failed, it is tried again after a pause.
+            if recovery.scanEnded() { restorePower() }
         }
         updatePins()
         watchPresence()

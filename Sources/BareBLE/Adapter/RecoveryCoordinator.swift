@@ -94,7 +94,12 @@ final class RecoveryCoordinator: @unchecked Sendable {
         return note(ladder.heard(at: now))
     }
 
-    func scanEnded() { ladder.scanEnded() }
+    /// Nobody scans any more; returns whether that has ended the trouble, so that no further step is due.
+    func scanEnded() -> Bool {
+        let wasInTrouble = ladder.isInTrouble
+        ladder.scanEnded()
+        return wasInTrouble && !ladder.isInTrouble
+    }
 
     func adapterLost() { ladder.adapterLost() }
 

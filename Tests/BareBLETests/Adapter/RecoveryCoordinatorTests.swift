@@ -41,6 +41,18 @@ import Testing
         #expect(kept.withLock(\.self) == [false, true, false])
     }
 
+    /// Short scans one after the other would use up all that the helper program does in an hour.
+    @Test func onlyAScanThatEndsTheTroubleHasTheAdapterSwitchedOn() {
+        let coordinator = RecoveryCoordinator(.power)
+        _ = coordinator.silent(for: .seconds(90), at: start)
+        coordinator.adapterLeftOff()
+        #expect(coordinator.scanEnded())
+        #expect(coordinator.takePowerUp())
+        coordinator.powerUpFailed(.failed("HCIDEVUP: Connection timed out (110)"), byHelper: true, at: start)
+        #expect(!coordinator.scanEnded())
+        #expect(coordinator.nextDeadline == start + .seconds(300))
+    }
+
     /// The helper program takes twelve steps in an hour at most, and those of the next run are among them.
     @Test func anAdapterThatTheHelperCannotSwitchOnIsTriedMoreAndMoreRarely() {
         let coordinator = RecoveryCoordinator(.usb)
