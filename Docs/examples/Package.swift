@@ -13,7 +13,7 @@ let profiles = Target.Dependency.product(name: "BLEProfiles", package: "BareBLE"
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 
-// Daemons to copy. In a package of your own, name a version of BareBLE instead of the folder.
+// Daemons to copy. In a package of your own, replace `../..` by the path of your checkout.
 let package = Package(
     name: "bareble-examples",
     dependencies: [

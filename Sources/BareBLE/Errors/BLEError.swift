@@ -1,4 +1,6 @@
-/// An error of this library. Every call that throws, throws this type.
+/// An error of a call to an adapter, a link or a peer.
+///
+/// A call that runs a closure also passes on what that throws. Values such as `ScanSettings` have errors of their own.
 ///
 /// `code` classifies the failure and is the only part that equality compares; the other properties hold the peer, the
 /// operation and the reason. `hint` is one line about what to do next. `description` joins them into one paragraph.

@@ -30,6 +30,15 @@ import Testing
         // out
     }
 
+    private func pairWithPrintedPasskey(_ lock: Peripheral) async throws {
+        // in: Sources/BareBLE/BareBLE.docc/Pairing.md
+        if let passkey = Passkey("123456") {
+            let bond = try await lock.pair(PairingOptions(agent: .passkey(passkey), require: .authenticated))
+            print(bond.peer)  // the identity: store this text, and connect to it later
+        }
+        // out
+    }
+
     private func replace(_ central: Central, _ id: PeerID) async throws -> Peripheral {
         // in: Sources/BareBLE/BareBLE.docc/Pairing.md
         let options = ConnectOptions(security: .pairing(PairingOptions(replacing: .lostByPeer)))
@@ -70,6 +79,16 @@ import Testing
             let lock = try await central.connect(toFirst: .any).peripheral
             // out
             try await pair(lock) { _ in "123456" }
+            #expect(await lock.security.isAuthenticated)
+            await lock.disconnect()
+        }
+    }
+
+    @Test func aPrintedPasskeyPairs() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, VirtualSecurity(capability: .displayOnly, passkey: 123_456))
+            let lock = try await bench.central.connect(bench.id)
+            try await pairWithPrintedPasskey(lock)
             #expect(await lock.security.isAuthenticated)
             await lock.disconnect()
         }

@@ -42,6 +42,15 @@ import Testing
         // out
     }
 
+    private func typedValue(of peripheral: LocalPeripheral) async throws {
+        // in: Sources/BareBLE/BareBLE.docc/PeripheralRole.md
+        let battery = LocalCharacteristic(
+            .batteryLevel, [.read, .notify], value: .stored(BatteryLevel(percentage: 80).valueBytes))
+        try await peripheral.publish(LocalService(0x180F, [battery]))
+        try await peripheral.update(BatteryLevel(percentage: 79), of: .batteryLevel)
+        // out
+    }
+
     private func serveOnASocket(_ central: Central) async throws {
         // in: Sources/BareBLE/BareBLE.docc/PeripheralRole.md
         let peripheral = LocalPeripheral(.init(name: "Lamp"), on: central)
@@ -68,6 +77,20 @@ import Testing
             #expect(try await phone.read(0xFFF1) == [7])
             program.cancel()
             try? await program.value
+        }
+    }
+
+    @Test func theSampleOfATypedValueUpdatesIt() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let local = LocalPeripheral(on: Central(radio: radio))
+            try await typedValue(of: local)
+            let advertising = try await local.advertise([.localName("A")])
+            let phone = await radio.addCentral()
+            try await phone.connect()
+            #expect(try await phone.read(0x2A19) == [79])
+            await advertising.stop()
+            await local.stop()
         }
     }
 

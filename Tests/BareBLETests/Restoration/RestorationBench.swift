@@ -49,7 +49,8 @@ struct RestorationBench: Sendable {
         return value
     }
 
-    private var isFree: Bool {
+    /// Whether no daemon has the store.
+    var isFree: Bool {
         do throws(BLEError) {
             _ = try store.open()
             return true

@@ -81,6 +81,13 @@ import Testing
         #expect(program.lines.isEmpty)
     }
 
+    @Test func theLockReaderPrintsItsErrorAndEndsWithOne() async throws {
+        let lock = "C0:00:00:00:00:08/random"
+        let program = try BuiltProgram("lock-reader", ["/dev/null/bonds", lock, "fff1"])
+        #expect(try await program.status() == 1)
+        #expect(program.lines.contains { $0.contains("/dev/null/bonds") })
+    }
+
     @Test func wrongUsageHasAStatusOfItsOwn() async throws {
         for arguments in [
             ["belt"], [], ["--state"], ["--state", "/tmp/s", "unix:/tmp/x"], ["--state", "/tmp/s", "belt"],
