@@ -27,6 +27,12 @@ struct VirtualPeer: Sendable {
     /// Whether it has values for paired devices alone.
     var isProtected: Bool { device.security != nil }
 
+    /// Returns what helps where there is none of this name.
+    static func advice(for name: String) -> String {
+        let near = NearNames.slips(name, in: VirtualDevice.presets.map { $0.name }).map { "demo:" + $0 }
+        return near.isEmpty ? "The virtual devices are \(names)." : "Did you mean \(NearNames.list(near))?"
+    }
+
     /// The names of all of them, as on the command line.
     static var names: String { VirtualDevice.presets.map { "demo:" + $0.name }.joined(separator: ", ") }
 }
