@@ -53,6 +53,7 @@ enum Console {
         guard failure != 0 else { return }
         let reason = unsafe String(cString: strerror(failure))
         note(titled("could not write the results: \(reason) [errno \(failure)]", .failure))
+        if [ENOSPC, EDQUOT, EFBIG].contains(failure) { note(hint("Make room there, or write to another disk.")) }
         Interrupt.end(.linkLost)
     }
 
