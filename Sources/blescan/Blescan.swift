@@ -35,6 +35,7 @@ struct Blescan: AsyncParsableCommand {
 
             Without a command, blescan scans. With a peer in its place, it explores
             that: `blescan demo:battery` is `blescan explore demo:battery`.
+            `blescan -V` is `blescan --version`.
 
             A value is named by its UUID (2a19), by its handle (0x0022), or by the
             Bluetooth SIG's name for it in lower case with dashes (battery-level); a

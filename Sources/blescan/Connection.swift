@@ -217,8 +217,7 @@ enum Connection {
         case .demo(let name):
             guard let virtual = VirtualPeer(named: name) else {
                 throw Failure(
-                    message: "there is no demo:\(name)", hint: "The virtual devices are \(VirtualPeer.names).",
-                    status: .usage)
+                    message: "there is no demo:\(name)", hint: VirtualPeer.advice(for: name), status: .usage)
             }
             if bonds != nil { return try await central.connect(toFirst: ScanFilter(), .balanced, options).peripheral }
             let descriptor = try await VirtualPeripheral(virtual.device).connect()

@@ -36,9 +36,10 @@ extension BLEError {
             case EADDRINUSE where SystemFiles.isOther(thanSocket: path):
                 (.invalidArgument, "a file that is no socket is there", "Name another path.")
             case EADDRINUSE: (.busy, "the path is in use", "End the other program, or name another path.")
-            case ENAMETOOLONG: (.invalidArgument, "the path of a socket has 107 bytes at most", nil)
+            case ENAMETOOLONG: (.invalidArgument, "the path of a socket has 107 bytes at most", "Name a shorter path.")
             case EACCES, EPERM, EROFS: (.notPermitted, "this process may not create the socket there", error.remedy)
-            case ENOENT, ENOTDIR: (.invalidArgument, "there is no such directory", nil)
+            case ENOENT, ENOTDIR:
+                (.invalidArgument, "there is no such directory", "Create the directory, or name another path.")
             default: (.system, "\(error.call) failed", error.remedy)
             }
         self.init(

@@ -77,6 +77,12 @@ struct Decode: AsyncParsableCommand {
             read += 1
         }
         if let failure = lines.failure { throw failure }
+        if read == 0 {
+            Console.warn(
+                Failure(
+                    message: "\(name) has nothing to decode",
+                    hint: "Give the bytes with --hex, or a file with one payload in each line.", status: .notFound))
+        }
         if read > 0, !isText {
             throw Failure(
                 message: "no line of \(name) is hexadecimal",

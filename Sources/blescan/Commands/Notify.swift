@@ -97,7 +97,11 @@ struct Notify: AsyncParsableCommand {
         if let duration = limit.duration, received == 0, !isInterrupted {
             throw Failure(
                 message: "no value came in \(duration.words)",
-                hint: "The peer sends when something changes; allow more time with --for.", status: .notFound)
+                hint: after.isEmpty
+                    ? "The peer sends when something changes, or after a write: allow more time with --for, or write with "
+                        + "--after."
+                    : "The peer sends when something changes; allow more time with --for.",
+                status: .notFound)
         }
     }
 

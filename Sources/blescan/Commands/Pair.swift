@@ -86,9 +86,9 @@ struct Pair: AsyncParsableCommand {
             timeout: link.timeout?.duration)
         let (bond, isNew) = try await Connection.pair(with: peer, options, request)
         if output.json {
-            Console.out(bond.json(isNew: isNew).text)
+            Console.out(bond.json(isNew: isNew, as: peer).text)
         } else {
-            Console.out(bond.result(isNew: isNew).painted(color.look))
+            Console.out(bond.result(isNew: isNew, as: peer).painted(color.look))
             if case .demo = peer { Console.note("the bond with \(peer), a virtual device, ends with this command") }
         }
     }

@@ -234,7 +234,9 @@ struct Replay: AsyncParsableCommand {
         output.finish()
         if output.shownCount == 0 {
             let name = InputFile.name(of: file)
-            throw Failure(message: "\(name) has no \(mode.only?.words ?? "packets")", status: .notFound)
+            throw Failure(
+                message: "\(name) has no \(mode.only?.words ?? "packets")",
+                hint: mode.only.map { _ in "Without --only all packets are printed." }, status: .notFound)
         }
     }
 }

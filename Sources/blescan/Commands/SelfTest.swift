@@ -147,8 +147,7 @@ struct SelfTest: AsyncParsableCommand {
         }
         guard let report else {
             throw Failure(
-                message: "there is no demo:\(name.printable)", hint: "The virtual adapters are \(SelfTestDemo.names).",
-                status: .usage)
+                message: "there is no demo:\(name.printable)", hint: SelfTestDemo.advice(for: name), status: .usage)
         }
         return report
     }

@@ -135,8 +135,7 @@ struct Serve: AsyncParsableCommand {
         if let name = device.dropped(prefix: "demo:") {
             guard let virtual = VirtualPeer(named: name) else {
                 throw Failure(
-                    message: "there is no \(device.printable)", hint: "The virtual devices are \(VirtualPeer.names).",
-                    status: .usage)
+                    message: "there is no \(device.printable)", hint: VirtualPeer.advice(for: name), status: .usage)
             }
             return ServedDevice(virtual.device)
         }

@@ -14,6 +14,10 @@ enum Recording {
         var chunks = try FileChunks(path)
         var first: [UInt8] = []
         while first.count < longestMagic, let chunk = try chunks.next() { first += chunk }
+        if path == "-", first.isEmpty {
+            throw Failure(
+                message: "standard input is empty", hint: "Name a recording: `blescan replay FILE`.", status: .badData)
+        }
         if first.starts(with: [0x1F, 0x8B]) {
             throw Failure(
                 message: "\(InputFile.name(of: path)) is compressed twice",

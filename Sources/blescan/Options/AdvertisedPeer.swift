@@ -125,6 +125,7 @@ enum PeerDesignation: Hashable, Sendable {
     }
 
     private static func badValue(_ text: String) -> BadValue {
+        if let word = respelled(text) { return BadValue(meant: word.shellQuoted) }
         var near: [String] = []
         if VirtualPeer(named: text) != nil { near.append("demo:" + text) }
         let uuid = BluetoothUUID(written: text)
@@ -132,13 +133,12 @@ enum PeerDesignation: Hashable, Sendable {
             near.append("service:" + text)
         }
         guard near.isEmpty else {
-            return BadValue(
-                description: "did you mean \(NearNames.list((near + ["name:" + text]).map(\.shellQuoted)))?")
+            return BadValue(meant: NearNames.list((near + ["name:" + text]).map(\.shellQuoted)))
         }
-        if let address = address(meantBy: text) { return BadValue(description: "did you mean \(address)?") }
+        if let address = address(meantBy: text) { return BadValue(meant: address.description) }
         if Blescan.isCapture(text) { return BadValue(description: "that is a recording; `blescan replay` reads it.") }
         if text.hasPrefix("/") || text.hasPrefix("./") {
-            return BadValue(description: "did you mean \(("unix:" + text).shellQuoted)?")
+            return BadValue(meant: ("unix:" + text).shellQuoted)
         }
         if AssignedNumbers.characteristic(named: text) != nil
             || uuid.flatMap({ AssignedNumbers.characteristicName($0) }) != nil
@@ -146,15 +146,28 @@ enum PeerDesignation: Hashable, Sendable {
             return BadValue(description: "that is an attribute; name the peer that has it before it.")
         }
         if uuid != nil {
-            return BadValue(
-                description: "did you mean service:\(text) or name:\(text)? An attribute comes after its peer.")
+            return BadValue(meant: "service:\(text) or name:\(text)", "An attribute comes after its peer.")
         }
         if text.contains(" "), !text.contains(":") {
-            return BadValue(description: "did you mean \(("name:" + text).shellQuoted)?")
+            return BadValue(meant: ("name:" + text).shellQuoted)
         }
         return BadValue(
             description: "write AA:BB:CC:DD:EE:FF, with /random or /public where the type is known, name:NAME or "
                 + "service:UUID, unix:PATH or demo:NAME.")
+    }
+
+    /// Returns the peer that a word is but for the case of its letters; `nil` for another word.
+    static func respelled(_ text: String) -> String? {
+        let lower = text.lowercased()
+        for scheme in ["demo:", "unix:", "name:", "service:"] where lower.hasPrefix(scheme) {
+            let rest = String(text.dropFirst(scheme.count))
+            let word = scheme + (scheme == "demo:" ? rest.lowercased() : rest)
+            guard word != text, (try? PeerDesignation(argument: word)) != nil else { return nil }
+            return word
+        }
+        guard let slash = text.lastIndex(of: "/") else { return nil }
+        let word = String(text[..<slash]) + text[slash...].lowercased()
+        return word != text && PeerID(word) != nil ? word : nil
     }
 
     /// Returns the address that is written with separators that are not taken.

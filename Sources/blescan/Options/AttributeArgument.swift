@@ -20,10 +20,10 @@ struct AttributeArgument: Hashable, Sendable {
         if let digits = argument.dropped(prefix: "0x") {
             guard (1...4).contains(digits.utf8.count), digits.utf8.allSatisfy({ $0 != 0x2B }),
                 let handle = UInt16(digits, radix: 16), handle != 0
-            else { throw NotAnAttribute(description: "handles go from 0x0001 to 0xffff.") }
+            else { throw NotAnAttribute("handles go from 0x0001 to 0xffff", .list) }
             reference = .handle(handle)
         } else if let uuid = BluetoothUUID(written: argument) {
-            if uuid.isService { throw NotAnAttribute(description: NotAnAttribute.sentence(about: uuid)) }
+            if uuid.isService { throw NotAnAttribute(service: uuid) }
             reference = .uuid(uuid)
         } else if let uuid = AssignedNumbers.characteristic(named: argument) {
             reference = .uuid(uuid)
@@ -87,33 +87,75 @@ enum ReadArgument: Hashable, Sendable {
     }
 }
 
-/// The defect of an argument that names no attribute, as the end of a sentence.
+/// The defect of an argument that names no attribute.
 struct NotAnAttribute: Error, CustomStringConvertible {
+    /// What helps.
+    enum Remedy: Hashable, Sendable {
+        /// What was probably meant.
+        case meant(String)
+        /// A characteristic of the service that is named.
+        case characteristic
+        /// The handle of the descriptor that is named.
+        case handle
+        /// The list of what the peer has.
+        case list
+    }
+
+    /// The defect as the end of a sentence, with what helps.
     let description: String
+    /// The defect alone, without a full stop.
+    let reason: String
+    let remedy: Remedy
+
+    /// Returns a sentence about what to do next, for a peer on the command line.
+    func hint(for peer: String) -> String {
+        let explore = "`blescan explore \(peer.shellQuoted)`"
+        return switch remedy {
+        case .meant(let words): "Did you mean \(words)?"
+        case .characteristic: "Name one of its characteristics; \(explore) lists them."
+        case .handle: "Name it by its handle; \(explore) shows it."
+        case .list: "\(explore) lists what the peer has."
+        }
+    }
 }
 
 extension NotAnAttribute {
-    static func sentence(about service: BluetoothUUID) -> String {
-        "that is the service \(service). Name one of its characteristics; `blescan explore` lists them."
+    private static let unknownName = "no characteristic has such a name"
+
+    /// A defect that says what is right.
+    fileprivate init(_ reason: String, _ remedy: Remedy) {
+        self.init(description: reason + ".", reason: reason, remedy: remedy)
     }
 
-    init(_ text: String) {
-        self.init(description: Self.sentence(about: text))
+    /// A service in the place of an attribute.
+    fileprivate init(service: BluetoothUUID) {
+        let reason = "that is the service \(service)"
+        self.init(
+            description: "\(reason). Name one of its characteristics; `blescan explore` lists them.", reason: reason,
+            remedy: .characteristic)
     }
 
-    private static func sentence(about text: String) -> String {
+    /// A word that is neither a handle, a UUID nor the name of a characteristic.
+    fileprivate init(_ text: String) {
         let names = NearNames.near(text, in: AssignedNumbers.characteristicNames)
-        if text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let handle = UInt16(text), handle > 0 {
-            return "handles are hexadecimal: \(text) is \(CharacteristicReference.handle(handle))."
+        if text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = UInt16(text), number > 0 {
+            let handle = CharacteristicReference.handle(number).description
+            self.init(
+                description: "handles are hexadecimal: \(text) is \(handle).", reason: "handles are hexadecimal",
+                remedy: .meant(handle))
         } else if let service = AssignedNumbers.service(named: text) {
-            return sentence(about: service)
+            self.init(service: service)
         } else if AssignedNumbers.descriptor(named: text) != nil {
-            return "that is a descriptor. Name it by its handle; `blescan explore` shows it."
+            self.init(
+                description: "that is a descriptor. Name it by its handle; `blescan explore` shows it.",
+                reason: "that is a descriptor", remedy: .handle)
         } else if names.isEmpty {
-            return
-                "no characteristic has such a name. `blescan explore` shows the UUIDs and handles of what a peer has."
+            self.init(
+                description: "\(Self.unknownName). `blescan explore` shows the UUIDs and handles of what a peer has.",
+                reason: Self.unknownName, remedy: .list)
         } else {
-            return "did you mean \(NearNames.list(names))?"
+            let list = NearNames.list(names)
+            self.init(description: "did you mean \(list)?", reason: Self.unknownName, remedy: .meant(list))
         }
     }
 }

@@ -1,6 +1,20 @@
 /// The defect of a value on the command line, as the end of a sentence.
 struct BadValue: Error, CustomStringConvertible {
     let description: String
+    /// What was probably meant, as a sentence of its own; `nil` if that is not known.
+    let suggestion: String?
+
+    init(description: String) {
+        self.description = description
+        suggestion = nil
+    }
+
+    /// Names what was probably meant, and adds a sentence if there is one.
+    init(meant words: String, _ sentence: String? = nil) {
+        let end = "\(words)?\(sentence.map { " " + $0 } ?? "")"
+        description = "did you mean \(end)"
+        suggestion = "Did you mean \(end)"
+    }
 }
 
 /// Numbers on the command line.

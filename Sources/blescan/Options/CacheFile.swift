@@ -19,7 +19,7 @@ struct CacheFile: Sendable {
         do {
             loaded = try file.load()
         } catch {
-            Console.warn(error.description)
+            Self.warn(error)
             hasWarned = true
         }
         return loaded
@@ -33,10 +33,19 @@ struct CacheFile: Sendable {
             let error = BLEError(
                 .system, subject: file.path, during: "load the cache", because: "its directory does not exist",
                 hint: "Create the directory first.")
-            Console.warn(error.description)
+            Self.warn(error)
             hasWarned = true
         }
         return cache
+    }
+
+    /// Reports a problem with the file, which is no failure of the command.
+    private static func warn(_ error: BLEError) {
+        let failure = Failure(error)
+        Console.warn(
+            Failure(
+                message: "\(failure.message); the command goes on without it", hint: error.hint, status: failure.status)
+        )
     }
 
     /// The path of the directory that contains the file.
@@ -53,7 +62,7 @@ struct CacheFile: Sendable {
             else { return }
             try file.save(cache)
         } catch {
-            if !hasWarned { Console.warn(error.description) }
+            if !hasWarned { Self.warn(error) }
         }
     }
 }

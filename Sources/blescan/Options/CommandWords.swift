@@ -85,9 +85,10 @@ struct CommandWords {
             {
                 isPeerTaken = isPeerTaken || (try? PeerDesignation(argument: next)) != nil
                 rest.removeFirst()
+                if let failure = unquoted(option.name, next, before: rest, after: operands.count) { return failure }
             }
         }
-        return isPeerTaken ? nil : missing(after: operands)
+        return isPeerTaken ? nil : missing(after: operands) ?? unusable(operands)
     }
 
     /// Returns a command line with joined short options apart, as getopt reads them: `-jn1` is `-j -n 1`.
@@ -171,6 +172,10 @@ struct CommandWords {
         "rssi": "min-rssi", "pin": "passkey", "filter": "name", "pcap": "record", "save": "record",
         // Letters that other commands, or ping and btmon, have for them.
         "t": "for", "c": "count", "w": "record",
+        // Values of `write`.
+        "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "int8": "i8", "int16": "i16", "int32": "i32",
+        "int64": "i64", "float": "f32", "float32": "f32", "double": "f64", "float64": "f64", "string": "text",
+        "bytes": "hex",
     ]
 
     /// Returns the failure for a word that is meant as an option, or as another command; `nil` for another one.
@@ -202,6 +207,16 @@ struct CommandWords {
         case Bonds._commandName:
             guard ["delete", "forget", "remove", "rm", "unpair"].contains(word) else { return nil }
             hint = "`blescan forget PEER` removes a bond."
+        case SelfTest._commandName:
+            guard word.hasPrefix("demo:") else { return nil }
+            hint = "Write `--adapter \(word.shellQuoted)`."
+        case Doctor._commandName:
+            if SelfTestDemo.allNames.contains(word) {
+                hint = "`blescan selftest --adapter \(word)` tests a virtual adapter."
+            } else {
+                guard (try? PeerArgument(argument: word)) != nil else { return nil }
+                hint = "Write `--connect \(word.shellQuoted)` to connect to it as well."
+            }
         default: return nil
         }
         return Failure(message: "unexpected argument '\(word)'", hint: hint, status: .usage)
@@ -240,6 +255,113 @@ struct CommandWords {
         Failure(message: "missing expected argument '\(argument)'", hint: hint, status: .usage)
     }
 
+    /// The commands that take any peer first.
+    private static let withPeer: Set<String> = [
+        Explore._commandName, Browse._commandName, Read._commandName, Write._commandName, Notify._commandName,
+        Watch._commandName, Talk._commandName,
+    ]
+    /// Those of them that take attributes after it.
+    private static let withAttributes: Set<String> = [
+        Read._commandName, Write._commandName, Notify._commandName, Watch._commandName,
+    ]
+
+    /// Returns the failure for a peer or an attribute that cannot be one, with what was probably meant; `nil` for
+    /// another line.
+    private func unusable(_ operands: [String]) -> Failure? {
+        guard Self.withPeer.contains(command.commandName), let first = operands.first else { return nil }
+        let others = operands.dropFirst()
+        do throws(BadValue) {
+            let peer = try PeerDesignation(argument: first)
+            return unusable(others, of: first, peer)
+        } catch {
+            if Self.withAttributes.contains(command.commandName), defect(ofAttribute: first) == nil,
+                let peer = others.first(where: { (try? PeerDesignation(argument: $0)) != nil })
+            {
+                return Failure(
+                    message: "the peer goes before the attribute",
+                    hint: "Write `\(line([command.commandName, peer], without: peer))`.", status: .usage)
+            }
+            return error.suggestion.map { invalid(first, "<peer>", "it names no peer", $0) }
+        }
+    }
+
+    /// Returns the failure for the words after a peer.
+    private func unusable(_ words: ArraySlice<String>, of name: String, _ peer: PeerDesignation) -> Failure? {
+        // A peer in the place of a command has become the peer of `explore`.
+        if command.commandName == Explore._commandName, let word = words.first,
+            Self.withPeer.contains(word) || word == Pair._commandName || word == Forget._commandName
+        {
+            return Failure(
+                message: "the command goes before the peer", hint: "Write `\(line([word], without: word))`.",
+                status: .usage)
+        }
+        guard Self.withAttributes.contains(command.commandName) else { return nil }
+        for word in command.commandName == Write._commandName ? words.prefix(1) : words {
+            if let defect = defect(ofAttribute: word) {
+                return invalid(word, "<attribute>", defect.reason, defect.hint(for: name))
+            }
+        }
+        guard command.commandName == Watch._commandName, words.contains("rssi"), !peer.isInTheAir else { return nil }
+        return Failure(
+            message: "rssi is measured by an adapter, and \(name) needs none",
+            hint: words.contains { $0 != "rssi" }
+                ? "Leave out `rssi`." : "Name a value; `blescan explore \(name.shellQuoted)` lists them.",
+            status: .usage)
+    }
+
+    /// Returns why a word is no attribute for this command; `nil` if it is one.
+    private func defect(ofAttribute word: String) -> NotAnAttribute? {
+        do throws(NotAnAttribute) {
+            switch command.commandName {
+            case Read._commandName: _ = try ReadArgument(argument: word)
+            case Watch._commandName: _ = try WatchArgument(argument: word)
+            default: _ = try AttributeArgument(argument: word)
+            }
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    private func invalid(_ word: String, _ argument: String, _ reason: String, _ hint: String) -> Failure {
+        Failure(message: "the value '\(word)' is invalid for '\(argument)': \(reason)", hint: hint, status: .usage)
+    }
+
+    /// Returns a line that begins with `start`, and goes on with the words of this one but for one of them, for a shell.
+    private func line(_ start: [String], without word: String) -> String {
+        var rest = Array(words)
+        if let place = rest.firstIndex(of: word) { rest.remove(at: place) }
+        return (["blescan"] + start + rest).map(\.shellQuoted).joined(separator: " ")
+    }
+
+    /// Returns the failure for a value that the shell has taken apart; `nil` for another one.
+    ///
+    /// - Parameters:
+    ///   - option: The option that has got the beginning of the value.
+    ///   - rest: The words after the beginning.
+    ///   - operands: The number of operands before the option.
+    private func unquoted(
+        _ option: String, _ value: String, before rest: ArraySlice<String>, after operands: Int
+    ) -> Failure? {
+        let more = rest.prefix { Self.option($0) == nil }
+        guard let word = more.first else { return nil }
+        switch command.commandName {
+        // Before the peer and the attribute, the next words may be these.
+        case Write._commandName: guard operands >= 2, option == "--hex" || option == "--text" else { return nil }
+        case Decode._commandName, Replay._commandName: guard option == "--hex" else { return nil }
+        default: return nil
+        }
+        let parts = [value] + more
+        if option == "--hex" {
+            for part in parts {
+                guard let bytes = try? Hex.decode(part), !bytes.isEmpty else { return nil }
+            }
+        }
+        return Failure(
+            message: "unexpected argument '\(word)'",
+            hint: "Write `\(option) \(parts.joined(separator: " ").shellQuoted)` for all of it.", status: .usage)
+    }
+
     private func misplaced(_ word: String) -> Failure {
         let options = words.prefix { $0 != word }
         let line = ["blescan", word] + words.drop { $0 != word }.dropFirst() + options
@@ -253,7 +375,7 @@ struct CommandWords {
         if case .known(.demo(let name)) = peer, VirtualPeer(named: name) == nil {
             return Failure(
                 message: "a scan takes no peer, and there is no demo:\(name)",
-                hint: "The virtual devices are \(VirtualPeer.names).", status: .usage)
+                hint: VirtualPeer.advice(for: name), status: .usage)
         }
         let options: String? =
             switch peer {

@@ -15,7 +15,7 @@ struct LinkOptions: ParsableArguments {
         name: [.long, .customShort("t")], parsing: .unconditional,
         help: ArgumentHelp(
             "Timeout of each step: connect, pair, discovery, a read, a write; not of values that the peer sends by itself: 10s, "
-                + "500ms, 1m30s; a bare number is seconds.",
+                + "500ms, 1m30s; a bare number is seconds. (default: 15s; 25s to pair, 60s for discovery)",
             valueName: "time"),
         transform: DurationArgument.init(argument:))
     var timeout: DurationArgument?

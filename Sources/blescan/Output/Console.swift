@@ -52,7 +52,11 @@ enum Console {
         if failure == EPIPE { return Interrupt.end(.done) }
         guard failure != 0 else { return }
         let reason = unsafe String(cString: strerror(failure))
-        note(titled("could not write the results: \(reason) [errno \(failure)]", .failure))
+        let isFull = [ENOSPC, EDQUOT, EFBIG].contains(failure)
+        report(
+            Failure(
+                message: "could not write the results: \(reason) [errno \(failure)]",
+                hint: isFull ? "Make room there, or write to another disk." : nil, status: .linkLost))
         Interrupt.end(.linkLost)
     }
 

@@ -179,6 +179,7 @@ extension Blescan {
         if isCapture(word) { return "blescan replay \(word.shellQuoted)" }
         if VirtualPeer(named: word) != nil { return "blescan explore demo:\(word)" }
         if let digits = word.dropped(prefix: "hci"), UInt16(digits) != nil { return "blescan scan --adapter \(word)" }
+        if let peer = PeerDesignation.respelled(word) { return "blescan explore \(peer.shellQuoted)" }
         return nil
     }
 

@@ -17,10 +17,16 @@ extension Bond {
         return [(method.words + ", ", []), protection, (", key of \(keySize.counted("byte"))", [])]
     }
 
-    /// What a pairing has achieved.
-    func result(isNew: Bool) -> StyledText {
+    /// Returns the peer as the user has named it, if that is a virtual device: nobody has typed its address.
+    private func label(for argument: PeerArgument?) -> String {
+        if let argument, case .demo = argument { return argument.description }
+        return peer.description
+    }
+
+    /// What a pairing with a peer of the command line has achieved.
+    func result(isNew: Bool, as argument: PeerArgument) -> StyledText {
         var line = StyledText(isNew ? "bonded" : "already bonded", .bold)
-        line.add(" with \(peer): ")
+        line.add(" with \(label(for: argument)): ")
         for (text, style) in styledWords { line.add(text, style) }
         return line
     }
@@ -38,9 +44,13 @@ extension Bond {
     }
 
     /// The bond as an object; there is no key in it.
-    func json(isNew: Bool? = nil) -> JSONLine {
+    ///
+    /// - Parameters:
+    ///   - isNew: Whether a pairing has just made it; `nil` where that is not known.
+    ///   - argument: The peer of the command line that was paired with.
+    func json(isNew: Bool? = nil, as argument: PeerArgument? = nil) -> JSONLine {
         .object([
-            "v": 1, "peer": .string(peer.description), "new": isNew.map { .bool($0) },
+            "v": 1, "peer": .string(label(for: argument)), "new": isNew.map { .bool($0) },
             "name": name.map { .string($0) }, "adapter": .string(adapter.description),
             "method": .string(method.rawValue), "authenticated": .bool(isAuthenticated),
             "legacyPasskey": isLegacyPasskey ? .bool(true) : nil, "keySize": .integer(keySize),

@@ -50,10 +50,12 @@ struct PairingRequest: Sendable {
 
     private func advised(_ error: BLEError, _ peer: PeerArgument) -> BLEError {
         if wasAsked.withLock(\.self), passkey == nil, !isTerminal {
+            // The peer has refused nothing: the command line lacks the passkey.
+            let option = VirtualPeer(peer)?.passkey.map { "--passkey \($0)" } ?? "--passkey"
             return BLEError(
-                .pairingFailed, subject: error.subject, during: error.operation,
+                .invalidArgument, subject: error.subject, during: error.operation,
                 because: "the peer shows a passkey, and there is no terminal to ask for it",
-                hint: "Give it with --passkey, or run this in a terminal.")
+                hint: "Give it with \(option), or run this in a terminal.")
         }
         switch error.code {
         case .pairingRefused where VirtualPeer(peer)?.isProtected == false:

@@ -27,6 +27,18 @@ struct VirtualPeer: Sendable {
     /// Whether it has values for paired devices alone.
     var isProtected: Bool { device.security != nil }
 
+    /// The passkey that it always shows; `nil` if it shows none, or another one each time.
+    var passkey: String? {
+        guard let digits = device.security?.passkey.map({ String($0) }) else { return nil }
+        return String(repeating: "0", count: max(0, 6 - digits.count)) + digits
+    }
+
+    /// Returns what helps where there is none of this name.
+    static func advice(for name: String) -> String {
+        let near = NearNames.slips(name, in: VirtualDevice.presets.map { $0.name }).map { "demo:" + $0 }
+        return near.isEmpty ? "The virtual devices are \(names)." : "Did you mean \(NearNames.list(near))?"
+    }
+
     /// The names of all of them, as on the command line.
     static var names: String { VirtualDevice.presets.map { "demo:" + $0.name }.joined(separator: ", ") }
 }

@@ -41,7 +41,9 @@ struct ScanReplay: ~Copyable {
             if let warning { Console.warn(warning) }
         } catch is Enough {}
         if lines.count == 0 {
-            throw Failure(message: "\(InputFile.name(of: path)) has no advertisements that match", status: .notFound)
+            throw Failure(
+                message: "\(InputFile.name(of: path)) has no advertisements that match",
+                hint: "Leave out a filter; --only adv prints all advertisements.", status: .notFound)
         }
     }
 

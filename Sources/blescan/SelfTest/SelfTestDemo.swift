@@ -12,6 +12,13 @@ enum SelfTestDemo {
     /// The same in a sentence.
     static var names: String { allNames.joined(separator: ", ") }
 
+    /// Returns what helps where there is none of this name.
+    static func advice(for name: String) -> String {
+        let written = NearNames.slips("demo:" + name, in: allNames)
+        let near = allNames.filter { written.contains(NearNames.written($0)) }
+        return near.isEmpty ? "The virtual adapters are \(names)." : "Did you mean \(NearNames.list(near))?"
+    }
+
     /// Returns the imitation of this name, or of the controller of a report; `nil` if there is none.
     ///
     /// - Throws: `Failure` for a file that holds no report.

@@ -58,7 +58,8 @@ struct ServedDevice: Sendable {
                 try take(text)
             } catch {
                 throw Failure(
-                    message: "\(file.printable), line \(index + 1): \(error.description)", status: .badData)
+                    message: "\(file.printable), line \(index + 1): \(error.description)",
+                    hint: "`blescan help serve` explains the lines.", status: .badData)
             }
         }
         guard !services.isEmpty else {
@@ -87,7 +88,7 @@ struct ServedDevice: Sendable {
             services[services.count - 1].characteristics.append(try Self.characteristic(words.dropFirst()))
         default:
             throw BadValue(
-                description: "\(keyword.printable) is none of `name`, `service` and `characteristic`.")
+                description: "'\(keyword.printable)' is none of `name`, `service` and `characteristic`.")
         }
     }
 
@@ -111,7 +112,7 @@ struct ServedDevice: Sendable {
             default:
                 throw BadValue(
                     description:
-                        "\(String(name).printable) is none of read, write, write-without-response, notify, indicate, "
+                        "'\(String(name).printable)' is none of read, write, write-without-response, notify, indicate, "
                         + "encrypted and authenticated.")
             }
         }
@@ -139,7 +140,7 @@ struct ServedDevice: Sendable {
     ) throws(BadValue) -> BluetoothUUID {
         guard let uuid = BluetoothUUID(written: text) ?? find(text) else {
             throw BadValue(
-                description: "\(text.printable) is no UUID and no name: write \(short), all 32 digits, or \(name).")
+                description: "'\(text.printable)' is no UUID and no name: write \(short), all 32 digits, or \(name).")
         }
         return uuid
     }

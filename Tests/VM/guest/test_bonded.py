@@ -132,7 +132,7 @@ def a_wrong_passkey_makes_no_bond():
     failed = blescan("pair", ADDRESS, "--passkey", "654321").must(REFUSED)
     mentions(failed.err, "--passkey")
     # There is no terminal here.
-    failed = blescan("pair", ADDRESS).must(REFUSED)
+    failed = blescan("pair", ADDRESS).must(USAGE)
     mentions(failed.err, "--passkey", "terminal")
     blescan("bonds").must(NOT_FOUND)
     same(kernel_keys(), [], "keys of the kernel")

@@ -102,6 +102,10 @@ import Testing
     /// A newcomer's first word, and what is meant by it.
     @Test(arguments: [
         (["battery"], "Did you mean `blescan explore demo:battery`?"),
+        (["DEMO:battery"], "Did you mean `blescan explore demo:battery`?"),
+        (["demo:battery", "read", "2a19"], "Write `blescan read demo:battery 2a19`."),
+        (["explore", "demo:heart-rat"], "Did you mean demo:heart-rate?"),
+        (["serve", "demo:batery"], "Did you mean demo:battery?"),
         (["hci1"], "Did you mean `blescan scan --adapter hci1`?"),
         (["street evening.btsnoop"], "Did you mean `blescan replay 'street evening.btsnoop'`?"),
         (["gatttool"], "Did you mean talk?"), (["status"], "Did you mean doctor?"),

@@ -127,15 +127,15 @@ import Testing
         #expect(nowhere.status == 0 && nowhere.output == unneeded.output)
         #expect(
             nowhere.errors
-                == "blescan: could not load the cache (/nowhere/cache): its directory does not exist. Create the "
-                + "directory first.\n")
+                == "blescan: could not load the cache (/nowhere/cache): its directory does not exist; the command goes "
+                + "on without it\nhint: Create the directory first.\n")
         try Data("a diary".utf8).write(to: URL(filePath: file))
         let diary = try await BuiltProgram.run(read + [file])
         #expect(diary.status == 0 && diary.output == unneeded.output)
         #expect(
             diary.errors
-                == "blescan: could not load the cache (\(file)): it is not a cache. Name another file, or remove this "
-                + "one.\n")
+                == "blescan: could not load the cache (\(file)): it is not a cache; the command goes on without it\n"
+                + "hint: Name another file, or remove this one.\n")
         #expect(try Data(contentsOf: URL(filePath: file)) == Data("a diary".utf8))
     }
 
@@ -150,9 +150,9 @@ import Testing
             #expect(other.status == 0)
             #expect(
                 other.errors.hasPrefix(
-                    "blescan: could not load the cache (\(file)): it is the cache of another peer, demo:battery. "
-                        + "Name another file, or remove this one.\n"))
-            #expect(other.errors.split(separator: "\n").count == (command.first == "notify" ? 3 : 1), "said once")
+                    "blescan: could not load the cache (\(file)): it is the cache of another peer, demo:battery; the "
+                        + "command goes on without it\nhint: Name another file, or remove this one.\n"))
+            #expect(other.errors.split(separator: "\n").count == (command.first == "notify" ? 4 : 2), "said once")
             #expect(try Data(contentsOf: URL(filePath: file)) == saved)
         }
         let object = try await BuiltProgram.run(["explore", "demo:uart", "--cache", file, "--json"])

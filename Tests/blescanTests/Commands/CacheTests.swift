@@ -93,8 +93,9 @@ import Testing
         #expect(outcome.status == 0)
         #expect(outcome.output.contains("discovered 32 attributes in "))
         let messages = outcome.errors.split(separator: "\n")
-        #expect(messages.count == 1, "\(messages)")
-        #expect(messages.allSatisfy { $0.hasPrefix("blescan: could not ") && $0.contains(path) })
+        #expect(messages.count == 2, "\(messages)")
+        #expect(messages.first?.hasPrefix("blescan: could not ") == true && messages.first?.contains(path) == true)
+        #expect(messages.last?.hasPrefix("hint: ") == true)
         if kind == "text" { #expect(try Data(contentsOf: URL(filePath: path)) == Data("hello".utf8)) }
         guard kind == "garbage" else { return }
         // It is written again.

@@ -86,7 +86,13 @@ import Testing
         #expect(outcome.status == 0)
     }
 
-    @Test func nothingIsWrongWithNothing() async throws {
-        #expect(try await BuiltProgram.run(["decode"], input: "# a comment\n\n").status == 0)
+    /// A filter may get nothing, but a user who has forgotten the input should see that.
+    @Test(arguments: ["", "# a comment\n\n"]) func nothingIsReportedAndNoFailure(_ input: String) async throws {
+        let outcome = try await BuiltProgram.run(["decode"], input: input)
+        #expect(outcome.status == 0 && outcome.output.isEmpty)
+        #expect(
+            outcome.errors
+                == "blescan: standard input has nothing to decode\n"
+                + "hint: Give the bytes with --hex, or a file with one payload in each line.\n")
     }
 }

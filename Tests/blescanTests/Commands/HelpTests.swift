@@ -16,6 +16,12 @@ import Testing
         try Golden.expect(outcome.output, matches: "help.txt")
     }
 
+    @Test func theVersionHasAShortOption() async throws {
+        let (long, short) = (try await BuiltProgram.run(["--version"]), try await BuiltProgram.run(["-V"]))
+        #expect(short.status == 0 && !short.output.isEmpty && short.output == long.output)
+        #expect(try await BuiltProgram.run(["--help"]).output.contains("`blescan -V`"))
+    }
+
     @Test(arguments: commands) func everyCommandExplainsItself(_ command: String) async throws {
         let outcome = try await BuiltProgram.run([command, "--help"])
         #expect(outcome.status == 0)

@@ -334,6 +334,12 @@ import Testing
         #expect(try Data(contentsOf: URL(fileURLWithPath: folder["file"])) == Data("precious".utf8))
     }
 
+    @Test func aSocketNeedsItsDirectory() async throws {
+        let outcome = try await BuiltProgram.run(["serve", "demo:battery", "--socket", "/nowhere/belt"])
+        #expect(outcome.status == 64 && outcome.errors.contains("there is no such directory"), "\(outcome.errors)")
+        #expect(outcome.errors.contains("\nhint: Create the directory, or name another path."), "\(outcome.errors)")
+    }
+
     @Test func aDirectoryIsNoSocket() async throws {
         let folder = try TestFolder()
         let outcome = try await BuiltProgram.run(["serve", "demo:battery", "--socket", folder.path])

@@ -173,6 +173,56 @@ import Testing
         #expect(failure?.hint == hint)
     }
 
+    @Test(arguments: [
+        ("read demo:battery tea-making", "`blescan explore demo:battery` lists what the peer has."),
+        ("read demo:battery batery-level", "Did you mean battery-level?"),
+        (
+            "write demo:battery battery --hex 00",
+            "Name one of its characteristics; `blescan explore demo:battery` lists them."
+        ),
+        ("notify demo:battery 20 --count 1", "Did you mean 0x0014?"),
+        ("explore heart-rate", "Did you mean demo:heart-rate, service:heart-rate or name:heart-rate?"),
+        ("browse DEMO:Battery", "Did you mean demo:battery?"),
+        ("read AA:BB:CC:DD:EE:FF/Random 2a19", "Did you mean AA:BB:CC:DD:EE:FF/random?"),
+        ("read 2a19 demo:battery --json", "Write `blescan read demo:battery 2a19 --json`."),
+        ("explore demo:battery read 2a19", "Write `blescan read demo:battery 2a19`."),
+        ("explore demo:lock --json pair", "Write `blescan pair demo:lock --json`."),
+        ("watch demo:battery 2a19 rssi", "Leave out `rssi`."),
+        ("watch demo:battery rssi", "Name a value; `blescan explore demo:battery` lists them."),
+        ("write demo:uart 0x0008 --hex 05 a0", "Write `--hex '05 a0'` for all of it."),
+        ("write demo:uart 0x0008 --text good day --json", "Write `--text 'good day'` for all of it."),
+        ("decode --hex 04 3e 01", "Write `--hex '04 3e 01'` for all of it."),
+        ("write demo:uart 0x0008 --uint8 300", "Did you mean --u8?"),
+        ("selftest demo:csr8510", "Write `--adapter demo:csr8510`."),
+        ("doctor demo:csr8510", "`blescan selftest --adapter demo:csr8510` tests a virtual adapter."),
+        ("doctor demo:battery", "Write `--connect demo:battery` to connect to it as well."),
+    ])
+    func theHintSaysWhatToWrite(_ line: String, _ hint: String) throws {
+        let words = line.split(separator: " ").map(String.init)
+        let failure = try #require(CommandWords(words[...])).failure
+        #expect(failure?.hint == hint)
+    }
+
+    /// What the parser has refused is another word.
+    @Test(arguments: [
+        "write --hex 05 demo:uart 2a19", "write demo:uart 0x0008 --hex 01 extra", "decode --hex 04 lines.txt",
+        "read kitchen 2a19", "watch AA:BB:CC:DD:EE:FF rssi --hex-only", "read demo:battery battery --raw",
+        "talk demo:uart read", "explore demo:battery kitchen",
+    ])
+    func aLineWithoutSuchAMistakeHasNoSuchHint(_ line: String) throws {
+        let words = line.split(separator: " ").map(String.init)
+        let failure = try #require(CommandWords(words[...])).failure
+        #expect(failure == nil)
+    }
+
+    @Test func aNameThatIsNearThatOfAVirtualDeviceIsSuggested() {
+        #expect(VirtualPeer.advice(for: "heart-rat") == "Did you mean demo:heart-rate?")
+        #expect(VirtualPeer.advice(for: "Heart-Rate") == "Did you mean demo:heart-rate?")
+        #expect(VirtualPeer.advice(for: "toaster") == "The virtual devices are \(VirtualPeer.names).")
+        #expect(SelfTestDemo.advice(for: "intelax200") == "Did you mean demo:intelAX200?")
+        #expect(SelfTestDemo.advice(for: "toaster") == "The virtual adapters are \(SelfTestDemo.names).")
+    }
+
     @Test func whatIsSuggestedIsQuotedForAShell() throws {
         #expect(
             try failure("--json", "talk", "demo:uart", "read 2a00", "explore")?.hint

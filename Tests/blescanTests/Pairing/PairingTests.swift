@@ -166,7 +166,7 @@ import Testing
         }
         let outcome = try await program.outcome()
         #expect(outcome.status == status, "\(terminal.text)")
-        if status == 0 { #expect(outcome.output.hasPrefix("bonded with \(Self.lock)/random: passkey typed here, ")) }
+        if status == 0 { #expect(outcome.output.hasPrefix("bonded with demo:lock: passkey typed here, ")) }
         if keys.hasPrefix("abc") {
             try await terminal.shown("A passkey has up to six digits; an empty line ends the pairing.")
         }
@@ -242,6 +242,18 @@ import Testing
             let bond = try await Self.pair(time, VirtualSecurity(capability: .noInputNoOutput), request)
             #expect(bond.method == .justWorks)
         }
+    }
+
+    /// The command line lacks it; the peer has refused nothing.
+    @Test func withoutATerminalAPasskeyHasToBeAnOption() async {
+        await VirtualTime.run { time in
+            let request = PairingRequest(passkey: nil, isTerminal: false)
+            await #expect(throws: BLEError(.invalidArgument, during: "pair", because: "")) {
+                _ = try await Self.pair(time, VirtualSecurity(capability: .displayOnly, passkey: 123_456), request)
+            }
+        }
+        #expect(VirtualPeer(named: "lock")?.passkey == "123456")
+        #expect(VirtualPeer(named: "battery")?.passkey == nil)
     }
 
     private static func pair(

@@ -113,5 +113,10 @@ import Testing
         let outcome = try await BuiltProgram.run(["read", "demo:battery", "2a19"], output: .file("/dev/full"))
         #expect(outcome.status == 74)
         #expect(outcome.errors.contains("could not write the results: No space left on device"))
+        #expect(outcome.errors.contains("\nhint: Make room there, or write to another disk.\n"))
+        let objects = try await BuiltProgram.run(
+            ["read", "demo:battery", "2a19", "--json"], output: .file("/dev/full"))
+        #expect(objects.status == 74)
+        #expect(objects.errors.hasPrefix(#"{"v":1,"error":"could not write the results: No space left on device "#))
     }
 }
