@@ -431,9 +431,11 @@ extension Adapter {
         do throws(AttachError) {
             socket = try await attach(&name, or: otherName, required, on: handle, until: deadline)
         } catch {
-            if case .encryption = error, let handle { await disconnect(handle) }
-            guard required != nil, let failure = rejection(by: target.peer, of: handle) else { throw error }
-            throw .encryption(failure)
+            // Before the link is ended for it, which is no rejection.
+            let failure = required == nil ? nil : rejection(by: target.peer, of: handle)
+            if case .encryption = error, let handle { await endUnencrypted(handle) }
+            if let failure { throw .encryption(failure) }
+            throw error
         }
         let known = (try? socket.hciHandle()) ?? socket.reportedHandle ?? handle
         if Task.isCancelled {
@@ -447,7 +449,7 @@ extension Adapter {
                 if let handle, known != handle { throw .linkLost(links.lastEnd(of: handle)) }
                 discarded = try await encrypt(&socket, known, required)
             } catch {
-                if let known { await disconnect(known) }
+                if let known { await endUnencrypted(known) }
                 // A link that never came to life is initiated again, as any other.
                 if case .linkLost(.connectionFailedToBeEstablished?) = error {
                     throw .connect(.notEstablished, errno: 0)
@@ -456,6 +458,12 @@ extension Adapter {
             }
         }
         return adopt(socket, handle: known, target, kernelName: name, discarded: discarded)
+    }
+
+    /// Disconnects a link that was not encrypted. Its end is awaited where it is reported: the kernel has the link until
+    /// then, and the next turn would attach to it, and end with it.
+    private func endUnencrypted(_ handle: ConnectionHandle) async {
+        if mayCommand { await disconnectAndWait(handle) } else { await disconnect(handle) }
     }
 
     /// Attaches a socket to a link to a bonded peer where the kernel was given no keys: once it is encrypted by a
