@@ -1152,51 +1152,39 @@ import Testing
     @Test func s13TheDelayOfOneManagerHoldsNoOther() async throws {
         try await Bench.run { bench in
             let device = await bench.radio.add(.heartRate)
-            let (first, one) = try await bench.manager()
-            let (second, other) = try await bench.manager()
-            first.scanForPeripherals(withServices: nil)
-            try await one.wait(for: "didDiscover")
-            first.stopScan()
-            let mine = try one.peripheral()
-            let yours = try #require(second.retrievePeripherals(withIdentifiers: [mine.identifier]).first)
+            let (one, other) = try await bench.sharers()
             let begin = bench.time.now
-            first.connect(mine, options: [CBConnectPeripheralOptionStartDelayKey: 600])
+            one.manager.connect(one.peripheral, options: [CBConnectPeripheralOptionStartDelayKey: 600])
             try await bench.time.clock.sleep(for: .seconds(10))
             #expect(await !device.isConnected)
             // A longer delay changes nothing, and a shorter one is kept.
-            second.connect(yours, options: [CBConnectPeripheralOptionStartDelayKey: 1_000])
+            other.manager.connect(other.peripheral, options: [CBConnectPeripheralOptionStartDelayKey: 1_000])
             try await bench.time.clock.sleep(for: .seconds(10))
-            second.cancelPeripheralConnection(yours)
-            try await other.wait(for: "didDisconnect nil false 0")
-            second.connect(yours, options: [CBConnectPeripheralOptionStartDelayKey: 30])
+            other.manager.cancelPeripheralConnection(other.peripheral)
+            try await other.recorder.wait(for: "didDisconnect nil false 0")
+            other.manager.connect(other.peripheral, options: [CBConnectPeripheralOptionStartDelayKey: 30])
             try await bench.time.clock.sleep(for: .seconds(29))
             #expect(await !device.isConnected)
-            try await other.wait(for: "didConnect 2")
+            try await other.recorder.wait(for: "didConnect 2")
             #expect(bench.time.now - begin < .seconds(60))
             // They share the link.
-            try await one.wait(for: "didConnect 2")
+            try await one.recorder.wait(for: "didConnect 2")
         }
     }
 
     @Test func s13TheDelayOfAManagerThatHasLeftIsForgotten() async throws {
         try await Bench.run { bench in
             let device = await bench.radio.add(.heartRate)
-            let (first, one) = try await bench.manager()
-            let (second, other) = try await bench.manager()
-            first.scanForPeripherals(withServices: nil)
-            try await one.wait(for: "didDiscover")
-            first.stopScan()
-            let mine = try one.peripheral()
-            let yours = try #require(second.retrievePeripherals(withIdentifiers: [mine.identifier]).first)
+            let (one, other) = try await bench.sharers()
             let begin = bench.time.now
-            first.connect(mine, options: [CBConnectPeripheralOptionStartDelayKey: 600])
-            second.connect(yours, options: [CBConnectPeripheralOptionStartDelayKey: 30])
+            one.manager.connect(one.peripheral, options: [CBConnectPeripheralOptionStartDelayKey: 600])
+            other.manager.connect(other.peripheral, options: [CBConnectPeripheralOptionStartDelayKey: 30])
             try await bench.time.clock.sleep(for: .seconds(10))
-            second.cancelPeripheralConnection(yours)
-            try await other.wait(for: "didDisconnect nil false 0")
+            other.manager.cancelPeripheralConnection(other.peripheral)
+            try await other.recorder.wait(for: "didDisconnect nil false 0")
             try await bench.time.clock.sleep(for: .seconds(60))
             #expect(await !device.isConnected)
-            try await one.wait(for: "didConnect 2")
+            try await one.recorder.wait(for: "didConnect 2")
             #expect(bench.time.now - begin >= .seconds(600))
         }
     }

@@ -313,20 +313,14 @@ import Testing
             let device = bench.radio.peripheral(.battery)
             let id = PeerID(address: BluetoothAddress(rawValue: 0xC0_0000_0000_02), type: .random)
             await bench.radio.place(device, as: id, advertising: VirtualAdvertisement([2, 1, 6]))
-            let (first, one) = try await bench.manager()
-            let (second, other) = try await bench.manager()
-            first.scanForPeripherals(withServices: nil)
-            try await one.wait(for: "didDiscover nil")
-            first.stopScan()
-            let mine = try one.peripheral()
-            let yours = try #require(second.retrievePeripherals(withIdentifiers: [mine.identifier]).first)
-            mine.delegate = one
-            first.connect(mine)
-            try await one.wait(for: "didUpdateName Virtual battery")
-            #expect(yours.name == nil)
-            second.connect(yours)
-            try await other.wait(for: "didConnect 2")
-            #expect(yours.name == "Virtual battery")
+            let (one, other) = try await bench.sharers()
+            one.peripheral.delegate = one.recorder
+            one.manager.connect(one.peripheral)
+            try await one.recorder.wait(for: "didUpdateName Virtual battery")
+            #expect(other.peripheral.name == nil)
+            other.manager.connect(other.peripheral)
+            try await other.recorder.wait(for: "didConnect 2")
+            #expect(other.peripheral.name == "Virtual battery")
         }
     }
 
@@ -335,20 +329,16 @@ import Testing
             let device = bench.radio.peripheral(.battery)
             let id = PeerID(address: BluetoothAddress(rawValue: 0xC0_0000_0000_03), type: .random)
             await bench.radio.place(device, as: id, advertising: VirtualAdvertisement([2, 1, 6]))
-            let (first, one) = try await bench.manager()
-            let (second, other) = try await bench.manager()
-            first.scanForPeripherals(withServices: nil)
-            try await one.wait(for: "didDiscover nil")
-            first.stopScan()
-            let mine = try one.peripheral()
-            let yours = try #require(second.retrievePeripherals(withIdentifiers: [mine.identifier]).first)
-            mine.delegate = one
-            first.connect(mine)
-            try await one.wait(for: "didUpdateName Virtual battery")
-            let observation = yours.observe(\.name) { peripheral, _ in second.cancelPeripheralConnection(peripheral) }
-            second.connect(yours)
-            try await other.wait(for: "didDisconnect nil false 0")
-            #expect(other.lines == ["didDisconnect nil false 0"])
+            let (one, other) = try await bench.sharers()
+            one.peripheral.delegate = one.recorder
+            one.manager.connect(one.peripheral)
+            try await one.recorder.wait(for: "didUpdateName Virtual battery")
+            let observation = other.peripheral.observe(\.name) { peripheral, _ in
+                other.manager.cancelPeripheralConnection(peripheral)
+            }
+            other.manager.connect(other.peripheral)
+            try await other.recorder.wait(for: "didDisconnect nil false 0")
+            #expect(other.recorder.lines == ["didDisconnect nil false 0"])
             observation.invalidate()
         }
     }

@@ -102,6 +102,29 @@ struct Bench: Sendable {
         return peripheral
     }
 
+    /// A manager with its recorder, and with its object for the device that two managers know.
+    struct Sharer {
+        let manager: CBCentralManager
+        let recorder: CallbackRecorder
+        let peripheral: CBPeripheral
+    }
+
+    /// Creates two managers that know the device of the radio: the first one has found it, the other one has it by its
+    /// identifier.
+    func sharers() async throws -> (Sharer, Sharer) {
+        let (first, one) = try await manager()
+        let (second, other) = try await manager()
+        first.scanForPeripherals(withServices: nil)
+        try await one.wait(for: "didDiscover")
+        first.stopScan()
+        let mine = try one.peripheral()
+        let yours = try #require(second.retrievePeripherals(withIdentifiers: [mine.identifier]).first)
+        return (
+            Sharer(manager: first, recorder: one, peripheral: mine),
+            Sharer(manager: second, recorder: other, peripheral: yours)
+        )
+    }
+
     /// Discovers everything of a device, and returns its characteristics by their UUIDs.
     func discover(_ peripheral: CBPeripheral, _ recorder: CallbackRecorder) async throws -> [CBUUID: CBCharacteristic] {
         peripheral.discoverServices(nil)
