@@ -514,20 +514,7 @@ import Testing
         try await Bench.run { bench in
             await bench.radio.announceChanges()
             let (manager, recorder) = try await bench.manager()
-            let other = CallbackRecorder(bench.time)
-            let second = CBCentralManager(delegate: other, queue: DispatchQueue(label: "other"))
-            try await other.wait(for: "state 5")
-            other.clear()
-            bench.queue.suspend()
-            do {
-                defer { bench.queue.resume() }
-                await bench.radio.powerOff()
-                try await other.wait(for: "state 4")
-                // Time goes on although the report waits.
-                bench.time.loop.release()
-                defer { bench.time.loop.hold() }
-                await bench.radio.powerOn()
-                try await other.wait(for: "state 5")
+            try await bench.loseAdapterUnreported {
                 manager.scanForPeripherals(withServices: nil)
                 #expect(manager.isScanning)
             }
@@ -536,7 +523,6 @@ import Testing
             #expect(recorder.lines == ["state 4", "state 5"])
             #expect(!manager.isScanning)
             #expect(await !bench.radio.isScanning())
-            _ = second
         }
     }
 

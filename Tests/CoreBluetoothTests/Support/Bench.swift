@@ -102,6 +102,27 @@ struct Bench: Sendable {
         return peripheral
     }
 
+    /// Switches the adapter off and on while the queue of delegates runs nothing, and runs `act` before that is reported
+    /// there.
+    func loseAdapterUnreported(_ act: () -> Void) async throws {
+        // Another queue shows when the managers know.
+        let other = CallbackRecorder(time)
+        let manager = CBCentralManager(delegate: other, queue: DispatchQueue(label: "other"))
+        try await other.wait(for: "state 5")
+        other.clear()
+        queue.suspend()
+        defer { queue.resume() }
+        await radio.powerOff()
+        try await other.wait(for: "state 4")
+        // Time goes on although the report waits.
+        time.loop.release()
+        defer { time.loop.hold() }
+        await radio.powerOn()
+        try await other.wait(for: "state 5")
+        act()
+        _ = manager
+    }
+
     /// A manager with its recorder, and with its object for the device that two managers know.
     struct Sharer {
         let manager: CBCentralManager
