@@ -180,14 +180,22 @@ def stored_keys():
     return [field[-32:] for bond in bonds for field in bond.split() if field.startswith("ltk=")]
 
 
+def end_links():
+    """Ends the links that killed programs have left, and waits until the kernel has none.
+
+    A pairing holds pointers into the lists until its link has ended: the kernel dies of an empty list before. The kernel itself
+    ends such a link after two seconds, but after thirty where a pairing waits for a reply.
+    """
+    radio("drop 0")
+    until(lambda: doing()["links"] == [] and link_states() == [], "a link of a killed program stays")
+
+
 def forget_everything():
     """Makes the locks and the kernel as they are in the beginning."""
     for name in "Lock", "Latch":
         radio(f"on {name}")
         tell(name, reset=True, forget=True, rotate=False)
-    # A pairing holds pointers into the lists until its link has ended, two seconds after a program was killed: the kernel dies of an
-    # empty list before.
-    until(lambda: doing()["links"] == [], "a link of an earlier test stays")
+    end_links()
     with Management() as management:
         for code in LOAD_IDENTITIES, LOAD_KEYS:
             same(management.command(code, bytes(2))[0], 0, "status of an empty list")

@@ -792,7 +792,7 @@ def use_without_privilege(is_secure):
     with beginning(store=USERS, keep=False) as trial:
         trial.connect()
         trial.pair()
-    until(lambda: doing()["links"] == [], "the link of the program that has paired stays")
+    end_links()
     with Management() as management:
         for code in LOAD_IDENTITIES, LOAD_KEYS:
             same(management.command(code, bytes(2))[0], 0, "status of the response to an empty list")
