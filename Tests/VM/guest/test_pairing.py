@@ -593,64 +593,107 @@ def a_killed_program_leaves_the_old_bond_or_the_new_one():
     return counts
 
 
-@row("S15")
 @test
-def a_program_killed_while_it_replaces_a_bond_leaves_one_of_the_two():
-    """G16: while its agent is asked, at packets of the pairing, and when the file is another one."""
-    def heard(name):
-        return lambda trial, log, old: log.wait("heard", name=name)
-
+def a_program_killed_at_the_question_of_a_replacement_keeps_the_old_bond():
+    """G16: the kernel waits for the reply, for as long as a pairing may take."""
     def asked(trial, log, old):
         trial.wait_for(lambda lines: "asked enter" in lines, "the question")
 
-    def sent_its_identity(trial, log, old):
-        log.wait("sent", name=IDENTITY)
+    is_new, result = kill_in_a_replacement(asked, "enter", io=DISPLAY)
+    same(is_new, False, "whether the key is a new one")
+    return result
 
-    def paired(trial, log, old):
-        log.wait("paired")
 
+@test
+def a_program_killed_at_the_request_of_a_replacement_leaves_one_bond():
+    """G16."""
+    return kill_at_a_packet_of_a_replacement("heard", REQUEST)
+
+
+@test
+def a_program_killed_at_the_public_key_of_a_replacement_leaves_one_bond():
+    """G16."""
+    return kill_at_a_packet_of_a_replacement("heard", PUBLIC_KEY)
+
+
+@row("S15")
+@test
+def a_program_killed_at_the_check_of_a_replacement_leaves_one_bond():
+    """G16: the kernel goes on without the program."""
+    return kill_at_a_packet_of_a_replacement("heard", CHECK, goes_on=True)
+
+
+@row("S15")
+@test
+def a_program_killed_at_the_identity_in_a_replacement_leaves_one_bond():
+    """G16: while keys are distributed."""
+    return kill_at_a_packet_of_a_replacement("sent", IDENTITY, goes_on=True)
+
+
+@row("S15")
+@test
+def a_program_killed_at_the_end_of_a_replacement_leaves_one_bond():
+    """G16: the lock has the new key."""
+    _, result = kill_in_a_replacement(lambda trial, log, old: log.wait("paired"))
+    return result
+
+
+@test
+def a_program_killed_after_it_has_stored_a_replacement_keeps_the_new_bond():
+    """G16."""
     def stored_the_new_one(trial, log, old):
         until(lambda: stored_keys() != [old], "no new key is stored")
 
-    moments = asked, heard(REQUEST), heard(PUBLIC_KEY), heard(CHECK), sent_its_identity, paired, stored_the_new_one
-    results = []
-    for moment in moments:
-        forget_everything()
-        with beginning() as trial:
-            trial.connect()
-            trial.pair()
-            trial.do(f"disconnect {LOCK}")
-            old, = stored_keys()
-            tell(io=DISPLAY if moment is asked else NOTHING)
-            log = LockLog()
-            trial.say(f"connect {LOCK} replacing=always{' enter' if moment is asked else ''}")
-            moment(trial, log, old)
-            trial.child.kill()
-        # As in `forget_everything`: until then the pairing holds pointers into the lists that the next program loads.
-        until(lambda: doing()["links"] == [], "the link of the killed program stays")
-        keys = stored_keys()
-        same(len(keys), 1, "stored keys")
-        is_new = keys != [old]
-        # The others may have gone on until the signal came.
-        if moment in (asked, stored_the_new_one):
-            same(is_new, moment is stored_the_new_one, "whether the key is a new one")
+    is_new, result = kill_in_a_replacement(stored_the_new_one)
+    same(is_new, True, "whether the key is a new one")
+    return result
+
+
+def kill_at_a_packet_of_a_replacement(direction, name, goes_on=False):
+    # The program may have gone on until the signal came.
+    _, result = kill_in_a_replacement(lambda trial, log, old: log.wait(direction, name=name), goes_on=goes_on)
+    return result
+
+
+def kill_in_a_replacement(moment, *words, io=NOTHING, goes_on=False):
+    """Kills a program that replaces a bond once `moment` has returned: one of the two is left, whole, and the next run reads
+    the value, or reports that the lock has another key.
+
+    With `goes_on` the kernel completes the pairing without the program, which is waited for. Returns whether the bond is the
+    new one, and the result in words.
+    """
+    with beginning() as trial:
+        trial.connect()
+        trial.pair()
+        trial.do(f"disconnect {LOCK}")
+        old, = stored_keys()
+        tell(io=io)
         log = LockLog()
-        with beginning(keep=True) as trial:
-            same([bond[0] for bond in trial.bonds()], [LOCK], "bonds")
-            same([line.split()[-1] for line in kernel_list("long_term_keys")], keys, "keys of the kernel")
-            same([path.name for path in STORE.iterdir() if path.suffix == ".tmp"], [], "what is left of the writing")
-            succeeded, rest = trial.end(f"connect {LOCK}", trial.say(f"connect {LOCK}"))
-            if succeeded:
-                same(bytes.fromhex(trial.do(f"read {LOCK} {SEALED}")), b"encrypted", "the value")
-                log.check_encrypted()
-            else:
-                # The lock has the new key, and this side the old one.
-                assert rest.startswith("bondRejected: "), f"a connect after the replacement: {rest}"
-                log.check_no_pairing()
-                same(log.names("heard", ATT), [], "what was sent in clear")
-        same(stored_keys(), keys, "stored keys after the connect")
-        results.append(f"{'new' if is_new else 'old'} {'read' if succeeded else 'rejected'}")
-    return results
+        trial.say(" ".join(["connect", LOCK, "replacing=always", *words]))
+        moment(trial, log, old)
+        trial.child.kill()
+    if goes_on:
+        log.wait("paired")
+    end_links()
+    keys = stored_keys()
+    same(len(keys), 1, "stored keys")
+    is_new = keys != [old]
+    log = LockLog()
+    with beginning(keep=True) as trial:
+        same([bond[0] for bond in trial.bonds()], [LOCK], "bonds")
+        same([line.split()[-1] for line in kernel_list("long_term_keys")], keys, "keys of the kernel")
+        same([path.name for path in STORE.iterdir() if path.suffix == ".tmp"], [], "what is left of the writing")
+        succeeded, rest = trial.end(f"connect {LOCK}", trial.say(f"connect {LOCK}"))
+        if succeeded:
+            same(bytes.fromhex(trial.do(f"read {LOCK} {SEALED}")), b"encrypted", "the value")
+            log.check_encrypted()
+        else:
+            # The lock has the new key, and this side the old one.
+            assert rest.startswith("bondRejected: "), f"a connect after the replacement: {rest}"
+            log.check_no_pairing()
+            same(log.names("heard", ATT), [], "what was sent in clear")
+    same(stored_keys(), keys, "stored keys after the connect")
+    return is_new, f"{'new' if is_new else 'old'} {'read' if succeeded else 'rejected'}"
 
 
 @test
