@@ -7,8 +7,8 @@ extension Central {
     public func bonds() async throws(BLEError) -> [Bond] { try await adapter.bonds() }
 
     /// Removes the bond with a peer: from the disk, then from the kernel; and ends its link, also one without a bond.
-    /// The stored cache of the bond is removed too, and so is a bond with it in a file that was moved aside as damaged or
-    /// newer: connects to the peer are in clear then.
+    /// The stored cache of the bond is removed too, and so is a bond with the peer in a file that was moved aside as
+    /// damaged or newer: connects to the peer are in clear then.
     ///
     /// The peer keeps its own record of the bond, and may refuse to pair again until it is removed there too. Without
     /// CAP_NET_ADMIN the kernel keeps the key until a program loads its keys again, which the log reports.
