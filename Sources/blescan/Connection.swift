@@ -156,11 +156,14 @@ enum Connection {
         _ body: @Sendable @escaping (Peripheral, Central) async throws -> Value
     ) async throws -> Value {
         let (file, cache, validation) = cached(peer, options, use)
-        let connectOptions = options.connectOptions(cache: cache, validation: validation)
+        var connectOptions = options.connectOptions(cache: cache, validation: validation)
+        // It is paired over a link in clear, which is refused otherwise.
+        if bonds?.isLost == true { connectOptions.security = .none }
+        let linkOptions = connectOptions
         return try await Interrupt.cancelling {
             let central = await central(for: peer, configuration, bonds)
             return try await central.run {
-                let peripheral = try await connect(central, connectOptions)
+                let peripheral = try await connect(central, linkOptions)
                 do {
                     let value = try await body(peripheral, central)
                     // A task of its own: the command may end by ^C, which cancels this one.

@@ -60,6 +60,10 @@ func fuzzServed(_ input: [UInt8]) {
 /// The lines of a file of bonds: those that are bonds read as themselves, and none shows a key.
 func fuzzBonds(_ input: [UInt8]) {
     use(try? BondFile(bytes: input))
+    if let peer = BondFile.peers(ofUnused: input).first {
+        let rest = BondFile.bytes(ofUnused: input, without: peer)
+        require(rest.map { !BondFile.peers(ofUnused: $0).contains(peer) } == true, "what is forgotten is gone")
+    }
     let body = Array("BareBLE bonds 1 generation 7\n".utf8) + input + [0x0A]
     let checksum = CRC32.checksum(body)
     let digits = Hex.encode([24, 16, 8, 0].map { UInt8(truncatingIfNeeded: checksum >> UInt32($0)) })

@@ -106,6 +106,9 @@ package struct BondFile: Hashable, Sendable {
     /// A file with the damaged lines alone, as they were.
     package var bytesOfDamaged: [UInt8] { Self.bytes(generation, damagedLines.map { $0.bytes }) }
 
+    /// The peers that the damaged lines begin with.
+    package var peersOfDamagedLines: Set<PeerID> { Set(damagedLines.compactMap { Self.peer(of: $0.bytes[...]) }) }
+
     private static func bytes(_ generation: UInt64, _ lines: consuming [[UInt8]]) -> [UInt8] {
         var bytes: [UInt8] = []
         // So that growing it leaves no copies of keys.
@@ -130,6 +133,7 @@ private enum Layout {
     static let newline: UInt8 = 0x0A
     static let space: UInt8 = 0x20
     static let escape: UInt8 = 0x25
+    static let checksumName = Array("checksum ".utf8)
     /// Of the last line.
     static let checksumLength = 18
 
@@ -213,6 +217,56 @@ private enum Layout {
             digits.append(Hex.digit(bytes[index] & 0x0F))
         }
         return digits
+    }
+}
+
+// MARK: - Files that are not used
+
+extension BondFile {
+    /// Returns the peers that the lines of a file begin with, also of one that is damaged or of another version: each
+    /// of them may have had a bond.
+    package static func peers(ofUnused bytes: [UInt8]) -> Set<PeerID> {
+        var peers: Set<PeerID> = []
+        for line in bytes.split(separator: Layout.newline) {
+            if let peer = peer(of: line) { peers.insert(peer) }
+        }
+        return peers
+    }
+
+    /// Returns such a file without the lines of a peer; `nil` if there are none, and no bytes if no bond can be in what
+    /// is left. A checksum that was right is right again.
+    package static func bytes(ofUnused bytes: [UInt8], without peer: PeerID) -> [UInt8]? {
+        let body = bytes.dropLast(Layout.checksumLength)
+        let isIntact = bytes.suffix(Layout.checksumLength).elementsEqual(Layout.checksum(of: body))
+        let lines = (isIntact ? body : bytes[...]).split(separator: Layout.newline, omittingEmptySubsequences: false)
+        var rest: [UInt8] = []
+        // So that growing it leaves no copies of keys.
+        rest.reserveCapacity(bytes.count)
+        var (isFound, hasOthers, isFirst) = (false, false, true)
+        for line in lines {
+            if self.peer(of: line) == peer {
+                isFound = true
+                continue
+            }
+            if !isFirst { rest.append(Layout.newline) }
+            isFirst = false
+            rest += line
+            if !line.isEmpty, !line.starts(with: Layout.signature), !line.starts(with: Layout.checksumName) {
+                hasOthers = true
+            }
+        }
+        guard isFound else {
+            rest.wipe()
+            return nil
+        }
+        guard hasOthers else { return [] }
+        if isIntact { rest += Layout.checksum(of: rest[...]) }
+        return rest
+    }
+
+    private static func peer(of line: ArraySlice<UInt8>) -> PeerID? {
+        var reader = LineReader(line)
+        return try? reader.identity()
     }
 }
 

@@ -55,8 +55,8 @@ extension Adapter {
     /// Connects to a peer, when it is this connect's turn; without a time-out in many turns, as long as the task lives.
     ///
     /// - Throws: `BLEError` with `.timedOut` (the peer was not heard), `.busy`, `.connectFailed`, `.lowEnergyOff`,
-    ///   `.invalidArgument`, `.notBonded`, `.bondRejected`, `.keyTooShort`, `.adapterShared`, `.cancelled`, the codes
-    ///   of `prepare`, and those of `pair` if that is demanded.
+    ///   `.invalidArgument`, `.notBonded`, `.bondRejected`, `.unusableState`, `.keyTooShort`, `.adapterShared`,
+    ///   `.cancelled`, the codes of `prepare`, and those of `pair` if that is demanded.
     package func connect(
         _ address: PeerID, parameters: ConnectionParameters?, timeout: Duration?,
         security demand: ConnectOptions.SecurityDemand = .asBonded
@@ -76,7 +76,10 @@ extension Adapter {
             let turn = try await connectInTurn(target, demand, parameters ?? .balanced, &retry, in: context)
             switch consume turn {
             case .connected(let link):
-                guard let options = demand.pairing, target.required == nil else { return link }
+                guard let options = demand.pairing, target.required == nil else {
+                    if demand == .asBonded { logDoubt(about: target) }
+                    return link
+                }
                 return try await pair(link, options)
             case .bondChanged: continue
             case .notEncrypted(let failure, let error):

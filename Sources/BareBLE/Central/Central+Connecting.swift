@@ -15,6 +15,7 @@ extension Central {
     ///
     /// - Throws: `BLEError` with `.timedOut` if the peer was not heard, `.connectFailed`, `.busy` (it is already
     ///   connected, or has a session), `.bondRejected` (a bonded peer does not accept the key), `.notBonded`,
+    ///   `.unusableState` (the peer's bond was damaged and moved aside, and neither a pairing is demanded nor `.none`),
     ///   `.keyTooShort`, `.adapterShared` (another program removes the keys of bonds from the kernel, or is not allowed
     ///   by `SecurityConfiguration.sharing`), `.adapterMismatch` (the bond is for other hardware), `.notSupported`
     ///   (a private address that may be a bonded peer's, without `Configuration.addressHash`), `.lowEnergyOff`,

@@ -17,7 +17,8 @@ extension Central {
     ///   SEQPACKET socket, and for one that leads to another peer; `.disconnected` if the link has ended meanwhile;
     ///   `.notBonded` for a link to a bonded peer that the kernel does not report as encrypted, as one that was
     ///   encrypted without CAP_NET_ADMIN, which ends: connect again; `.notSupported` for a private address that may be a
-    ///   bonded peer's, without `Configuration.addressHash`; the codes of `BondStore` if the bonds cannot be read.
+    ///   bonded peer's, without `Configuration.addressHash`; `.unusableState` for a peer whose bond is damaged; the
+    ///   codes of `BondStore` if the bonds cannot be read.
     public func adopt(
         _ link: DetachedLink, holding options: SubscribeOptions = SubscribeOptions()
     ) async throws(BLEError) -> Peripheral {

@@ -304,7 +304,8 @@ extension Adapter {
     ///   `.adapterMismatch` for one that is for other hardware; `.adapterShared` where the adapter is not to be shared;
     ///   `.keyTooShort` for a bond whose key is too short by now; `.notPermitted` where its key may not be used;
     ///   `.pairingFailed` for a bond that is weaker than a pairing would have to be; `.notSupported` for a private
-    ///   address that may be a bonded peer's and cannot be resolved.
+    ///   address that may be a bonded peer's and cannot be resolved; `.unusableState` for a peer whose bond could not
+    ///   be read.
     func target(_ address: PeerID, _ demand: ConnectOptions.SecurityDemand) throws(BLEError) -> ConnectTarget {
         let identity = identity(of: address) ?? address
         guard let configuration = bonds.configuration, let record = bonds.record(of: identity) else {
@@ -338,11 +339,14 @@ extension Adapter {
         return ConnectTarget(peer: identity, address: address, isBonded: true, means: means, required: required)
     }
 
-    /// Refuses a private address that may be a bonded peer's, where nothing can tell whose it is: its link would be in
-    /// clear.
+    /// Refuses a peer whose bond could not be read, unless it is to be paired, and a private address that may be a
+    /// bonded peer's, where nothing can tell whose it is: its link would be in clear.
     private func checkIsStranger(
         _ address: PeerID, _ demand: ConnectOptions.SecurityDemand, during operation: String
     ) throws(BLEError) {
+        if demand != .none, demand.pairing == nil, bonds.isLost(address) {
+            throw BLEError(bondLostWith: address, during: operation)
+        }
         guard demand != .none, address.kind == .resolvablePrivate,
             bonds.records.contains(where: { $0.resolvingKey != nil })
         else { return }
@@ -357,6 +361,14 @@ extension Adapter {
             .notBonded, subject: "\(address)", during: operation,
             because: "several bonded devices have the key of this private address, so that its bond is not known",
             hint: "Forget all but one of those whose `Bond.resolvesPrivateAddresses` is false.")
+    }
+
+    /// Logs a link in clear to a private address that may belong to a peer whose bond could not be read.
+    func logDoubt(about target: ConnectTarget) {
+        guard bonds.damage != nil, !target.isBonded, target.address.kind == .resolvablePrivate else { return }
+        logger.warning(
+            "a link to a private address is not encrypted, and the device may have one of the bonds that could not be read",
+            metadata: ["adapter": "\(nameAndAddress)", "peer": "\(target.address)"])
     }
 
     /// Returns why a link that is up may not be taken for one to a stranger, as a connect to its peer's address could

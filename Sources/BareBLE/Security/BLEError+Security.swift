@@ -323,6 +323,15 @@ extension BLEError {
                 + "moved to is removed, the next run pairs on demand again.")
     }
 
+    /// The peer has a bond that could not be read, and its link would be in clear.
+    init(bondLostWith peer: PeerID, during operation: String) {
+        self.init(
+            .unusableState, subject: "\(peer)", during: operation,
+            because: "its bond could not be read: it is damaged, or of a newer version",
+            hint: "Pair again: connect with `.pairing`, or run `blescan pair`. Or forget the bond, with "
+                + "`Central.forgetBond(with:)` or `blescan forget`; its links are in clear then.")
+    }
+
     /// The peer does not accept the key of its bond.
     init(bondRejectedBy peer: PeerID, during operation: String, _ status: HCIStatus? = nil) {
         self.init(

@@ -1,5 +1,6 @@
 internal import BLECore
 internal import BLELinux
+internal import Glibc
 
 /// The names of what is stored for one adapter.
 struct BondFiles: Sendable {
@@ -31,7 +32,9 @@ struct BondFiles: Sendable {
     var nameOfDamaged: String { name + ".damaged" }
     var nameOfOtherVersion: String { name + ".other-version" }
     /// Whether a file is one that is written here.
-    func isWritten(_ other: String) -> Bool { other == name || other.hasPrefix(nameOfDamaged) }
+    func isWritten(_ other: String) -> Bool {
+        other == name || other.hasPrefix(nameOfDamaged) || other.hasPrefix(nameOfOtherVersion)
+    }
 
     /// Whether a file is one with bonds that were moved aside.
     func isMovedAside(_ other: String) -> Bool {
@@ -52,6 +55,68 @@ struct BondFiles: Sendable {
     }
 
     func path(_ name: String) -> String { "\(directory)/\(name)" }
+
+    // MARK: What was moved aside
+
+    /// Returns the peers whose bonds were moved aside, as far as the files show them.
+    ///
+    /// - Throws: `BLEError` if a file cannot be read now, or the directory cannot be listed.
+    func movedPeers(in folder: borrowing StoredFolder, during operation: String) throws(BLEError) -> Set<PeerID> {
+        var peers: Set<PeerID> = []
+        for name in try movedNames(in: folder, during: operation) {
+            guard var bytes = try readMoved(name, in: folder, during: operation) else { continue }
+            peers.formUnion(BondFile.peers(ofUnused: bytes))
+            StoredFile.wipe(&bytes)
+        }
+        return peers
+    }
+
+    /// Removes the lines of a peer from the files with bonds that were moved aside. A file without any other line is
+    /// removed.
+    ///
+    /// - Throws: `BLEError`; what could not be removed still exists.
+    func removeMoved(
+        _ peer: PeerID, in folder: borrowing StoredFolder, during operation: String
+    ) throws(BLEError) {
+        for name in try movedNames(in: folder, during: operation) {
+            guard var bytes = try readMoved(name, in: folder, during: operation) else { continue }
+            defer { StoredFile.wipe(&bytes) }
+            guard var rest = BondFile.bytes(ofUnused: bytes, without: peer) else { continue }
+            defer { StoredFile.wipe(&rest) }
+            do throws(SystemCallError) {
+                if rest.isEmpty { try folder.remove(name) } else { try folder.replace(name, with: rest) }
+            } catch {
+                throw BLEError(error, bonds: path(name), during: operation)
+            }
+        }
+    }
+
+    private func movedNames(
+        in folder: borrowing StoredFolder, during operation: String
+    ) throws(BLEError) -> [String] {
+        do throws(SystemCallError) {
+            // An empty list would be taken for one without such files.
+            return try folder.names(orAmong: [nameOfDamaged, nameOfOtherVersion]).filter { isMovedAside($0) }
+        } catch {
+            throw BLEError(error, bonds: directory, during: operation)
+        }
+    }
+
+    /// Returns the bytes of a file that was moved aside; `nil` for one that this process never reads.
+    private func readMoved(
+        _ name: String, in folder: borrowing StoredFolder, during operation: String
+    ) throws(BLEError) -> [UInt8]? {
+        do throws(StoredFolder.Exposure) {
+            return try folder.readSecrets(name, limit: BondFile.byteLimit)
+        } catch {
+            switch error {
+            case .owner, .mode: return nil
+            case .system(let failure):
+                guard ![EACCES, ELOOP, EFBIG, EINVAL, EISDIR].contains(failure.errno) else { return nil }
+                throw BLEError(error, bonds: path(name), during: operation)
+            }
+        }
+    }
 }
 
 /// Makes the lock of a file a part of an enum.

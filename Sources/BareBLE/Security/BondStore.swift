@@ -12,7 +12,8 @@ internal import Glibc
 /// A damaged file is renamed to `ADDRESS.bonds.damaged`, and one of a newer version to `ADDRESS.bonds.other-version`;
 /// where that exists, a number follows, from 2 on. All of them still contain keys. As long as one of them is there, each
 /// run reports it (`SecurityEvent.bondsDamaged(_:)`) and pairs no peer on demand, because the peer may have had one of
-/// its bonds. Removing it ends that.
+/// its bonds. Removing it ends that. A connect to a peer that a line of it names, and that has no other bond, fails
+/// with `BLEError.Code.unusableState`, until it is paired again or `Central.forgetBond(with:)` removes the line.
 public struct BondStore: Sendable {
     private enum Place: Sendable {
         case directory(String)
@@ -120,6 +121,8 @@ package struct StoredBonds: Sendable {
     package let damage: BLEError?
     /// The report of bonds that were moved aside, as long as their files are there; `nil` if there are none.
     package fileprivate(set) var movedAside: BLEError?
+    /// The peers of lines that cannot be used, here or in files that were moved aside, as far as those show them.
+    package fileprivate(set) var lostPeers: Set<PeerID> = []
 }
 
 extension BondStore {
@@ -143,6 +146,7 @@ extension BondStore {
             var stored = StoredBonds(adapter: adapter, records: [], damage: nil)
             if names.contains(name) { stored = Self.read(name, of: adapter, in: folder, directory) }
             stored.movedAside = movedAside
+            if movedAside != nil { stored.lostPeers.formUnion(try files.movedPeers(in: folder, during: operation)) }
             found.append(stored)
         }
         return found
@@ -184,12 +188,14 @@ extension BondStore {
                     .unusableState, subject: path, during: operation,
                     because: "\(file.damagedLines.count) of its lines are not bonds: \(lines)",
                     hint: "The other bonds are used.")
-            return StoredBonds(adapter: adapter, records: file.records, damage: damage)
+            return StoredBonds(
+                adapter: adapter, records: file.records, damage: damage, lostPeers: file.peersOfDamagedLines)
         } catch {
             let damage = BLEError(
                 .unusableState, subject: path, during: operation, because: "\(error)",
                 hint: "Its bonds are not used: pair again, or restore the file.")
-            return StoredBonds(adapter: adapter, records: [], damage: damage)
+            return StoredBonds(
+                adapter: adapter, records: [], damage: damage, lostPeers: BondFile.peers(ofUnused: bytes))
         }
     }
 }

@@ -69,6 +69,8 @@ final class BondedDevices: @unchecked Sendable {
     /// Why bonds could not be read, if some could not, in this run or an earlier one: peers without a bond may have had
     /// one.
     private(set) var damage: BLEError?
+    /// The peers of bonds that could not be read, as far as they are known.
+    private var lostPeers: Set<PeerID> = []
     /// The damage that was found when the store was opened, until a call has taken it to report it: the one that began
     /// to open the store may have timed out by then.
     private var unreportedDamage: BLEError?
@@ -88,6 +90,9 @@ final class BondedDevices: @unchecked Sendable {
 
     /// The bond of a peer, by its identity.
     func record(of identity: PeerID) -> BondRecord? { records.first { $0.identity == identity } }
+
+    /// Whether a bond of a peer could not be read, and there is no other one.
+    func isLost(_ identity: PeerID) -> Bool { lostPeers.contains(identity) && record(of: identity) == nil }
 
     /// The bond of a peer, by its identity, if its keys may be used on the adapter as it is now.
     func usableRecord(of identity: PeerID) -> BondRecord? {
@@ -201,6 +206,7 @@ final class BondedDevices: @unchecked Sendable {
     /// Removes the bond with a peer.
     func forget(_ identity: PeerID, during operation: String) async throws(BLEError) {
         _ = try await change(during: operation) { store throws(BLEError) in try store.forget(identity) }
+        lostPeers.remove(identity)
         if record(of: identity) != nil { use(stored.filter { $0.identity != identity }) }
     }
 
@@ -361,6 +367,7 @@ final class BondedDevices: @unchecked Sendable {
             state = .closed
         }
         if let found = outcome.contents?.damage { damage = found }
+        if let contents = outcome.contents { lostPeers = contents.lostPeers }
         if let contents = outcome.contents, contents.records != stored { use(contents.records) }
         isWorking = false
         workers.resumeAll()

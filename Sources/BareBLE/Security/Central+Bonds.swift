@@ -7,14 +7,15 @@ extension Central {
     public func bonds() async throws(BLEError) -> [Bond] { try await adapter.bonds() }
 
     /// Removes the bond with a peer: from the disk, then from the kernel; and ends its link, also one without a bond.
-    /// The stored cache of the bond is removed too.
+    /// The stored cache of the bond is removed too, and so is a bond with the peer in a file that was moved aside as
+    /// damaged or newer: connects to the peer are in clear then.
     ///
     /// The peer keeps its own record of the bond, and may refuse to pair again until it is removed there too. Without
     /// CAP_NET_ADMIN the kernel keeps the key until a program loads its keys again, which the log reports.
     ///
     /// - Throws: `BLEError` with `.noAdapter`, `.adapterDown`, `.timedOut`, `.cancelled`, and the codes of `BondStore`.
     ///   `.bondNotStored` if the disk refused: the bond still exists. `.unusableState` if the stored bonds were
-    ///   damaged: what is left of them was set aside, and the next call removes the bond.
+    ///   damaged: what is left of them was set aside, and the next call removes the bond, also from there.
     public func forgetBond(with peer: PeerID) async throws(BLEError) {
         _ = try await removeBond(with: peer)
     }

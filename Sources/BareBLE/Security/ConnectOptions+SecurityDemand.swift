@@ -7,7 +7,8 @@ extension ConnectOptions {
     /// that is discarded, because nothing proves who sent it.
     public enum SecurityDemand: Sendable {
         /// A bonded peer's link is encrypted; any other is not encrypted. Where such a peer is connected as a central,
-        /// its link is used if the key of the bond encrypts it; otherwise the connect fails with `.notBonded`.
+        /// its link is used if the key of the bond encrypts it; otherwise the connect fails with `.notBonded`. To a
+        /// peer whose bond could not be read it fails with `.unusableState`.
         ///
         /// A session demands `.bonded` once a link of it was to a bonded peer, also after a restart from its
         /// restoration state: without the bond it ends with `.notBonded`.

@@ -33,6 +33,9 @@ package final class OpenBondStore: Sendable {
         package fileprivate(set) var damage: BLEError?
         /// The path to which they were moved.
         package fileprivate(set) var movedTo: String?
+        /// The peers of lines that were not used, now or earlier, as far as those lines show them. They may have one
+        /// of the bonds.
+        package fileprivate(set) var lostPeers: Set<PeerID> = []
     }
 
     enum Place: Sendable {
@@ -70,7 +73,17 @@ package final class OpenBondStore: Sendable {
     /// - Throws: `BLEError` with `.notPermitted`, also for a file of another user, that other users may read, or that
     ///   is a symbolic link; `.diskFull`, `.system`.
     package func load() throws(BLEError) -> Contents {
-        try turn.withLock { highest throws(BLEError) in try read(during: "load the bonds", &highest) }
+        try turn.withLock { highest throws(BLEError) in
+            let operation = "load the bonds"
+            var contents = try read(during: operation, &highest)
+            switch place {
+            case .memory: break
+            case .files(let files, _), .unwritable(let files, _):
+                let folder = try StoredFolder.ofBonds(files.directory, during: operation)
+                contents.lostPeers.formUnion(try files.movedPeers(in: folder, during: operation))
+            }
+            return contents
+        }
     }
 
     /// Returns the bonds, for the first time in a run: what earlier runs have moved aside is damage of this one too.
@@ -142,13 +155,21 @@ package final class OpenBondStore: Sendable {
         }
     }
 
-    /// Removes the bond with a peer. The peer keeps its own record.
+    /// Removes the bond with a peer, also from the files with bonds that were moved aside. The peer keeps its own
+    /// record.
     ///
-    /// - Returns: Whether there was one.
+    /// - Returns: Whether there was one that could be used.
     /// - Throws: `BLEError` with `.bondNotStored`; the bond then still exists. With `.unusableState` if the file was
-    ///   damaged: what is left of it was set aside, and the next call removes the bond if it is not part of that.
+    ///   damaged: what is left of it was set aside, and the next call removes the bond.
     package func forget(_ identity: PeerID) throws(BLEError) -> Bool {
-        try change(during: "forget the bond", reportsDamage: true) { contents throws(BLEError) in
+        let operation = "forget the bond"
+        return try change(during: operation, reportsDamage: true) { contents throws(BLEError) in
+            // First, because the bond is still in use if this fails.
+            do throws(BLEError) {
+                try removeMoved(identity, during: operation)
+            } catch {
+                throw error.asBondNotStored
+            }
             guard let index = contents.records.firstIndex(where: { $0.identity == identity }) else { return false }
             contents.records.remove(at: index)
             contents.generation &+= 1
@@ -324,6 +345,21 @@ package final class OpenBondStore: Sendable {
         }
     }
 
+    /// Removes a peer from the files with bonds that were moved aside.
+    private func removeMoved(_ identity: PeerID, during operation: String) throws(BLEError) {
+        switch place {
+        case .memory: return
+        case .files(let files, _):
+            let folder = try StoredFolder.ofBonds(files.directory, during: operation)
+            try files.removeMoved(identity, in: folder, during: operation)
+        case .unwritable(let files, let errno):
+            let folder = try StoredFolder.ofBonds(files.directory, during: operation)
+            guard try files.movedPeers(in: folder, during: operation).contains(identity) else { return }
+            throw BLEError(
+                SystemCallError(call: "open", errno: errno), bonds: files.path(files.name), during: operation)
+        }
+    }
+
     /// Moves the whole file aside.
     private func setAside(
         _ files: BondFiles, as name: String, because reason: String, during operation: String
@@ -346,6 +382,8 @@ package final class OpenBondStore: Sendable {
     ) -> Contents {
         var contents = Contents(records: file.records, generation: file.generation)
         guard !file.damagedLines.isEmpty else { return contents }
+        // The lines may stay where they are.
+        contents.lostPeers = file.peersOfDamagedLines
         var hint = "They stay in the file; the other bonds are used."
         var damaged = file.bytesOfDamaged
         var others = file.bytes

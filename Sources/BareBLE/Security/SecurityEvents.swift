@@ -9,9 +9,10 @@ public enum SecurityEvent: Hashable, Sendable {
     /// The peer did not accept the key of its bond, which is kept and marked; in this process alone where the disk
     /// could not be written, which the log reports.
     case bondRejected(PeerID)
-    /// Stored bonds could not be read and were set aside: connects to their peers know of no bond. Each later run
-    /// reports that too, as long as the file that they were moved to is there. The error has the code `.unusableState`;
-    /// its subject is the file, and its hint names the place of the bonds now.
+    /// Stored bonds could not be read and were set aside: connects to their peers fail with `.unusableState` where the
+    /// lines that were set aside show whose they are, and know of no bond otherwise. Each later run reports that too,
+    /// as long as the file that they were moved to is there. The error has the code `.unusableState`; its subject is
+    /// the file, and its hint names the place of the bonds now.
     case bondsDamaged(BLEError)
     /// A peer without a bond has asked for security, and was refused by the kernel.
     case securityRequested(PeerID)

@@ -43,7 +43,7 @@ extension Central {
     /// - Throws: `BLEError` with `.disconnected` if the link has ended, `.busy` if the peer has a session,
     ///   `.invalidArgument` for a link without an address and for one on another central's thread; `.notBonded` for one
     ///   without the security that the options demand; `.notSupported` for one to a private address that may be a
-    ///   bonded peer's, without `Configuration.addressHash`.
+    ///   bonded peer's, without `Configuration.addressHash`; `.unusableState` for one to a peer whose bond is damaged.
     public func session(
         adopting link: Peripheral, _ options: Session.Options = Session.Options(),
         onReady: (@Sendable (Peripheral) async throws -> Void)? = nil,

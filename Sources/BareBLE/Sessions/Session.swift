@@ -256,8 +256,8 @@ extension Session {
     ///
     /// - Throws: `BLEError` with `.disconnected` after the session has ended; `.invalidArgument` if it is not paused,
     ///   and for a link to another peer; `.notBonded` for a link without the security that the session demands;
-    ///   `.notSupported` for one to a private address that may be a bonded peer's, without `Configuration.addressHash`.
-    ///   The link stays the caller's then.
+    ///   `.notSupported` for one to a private address that may be a bonded peer's, without `Configuration.addressHash`;
+    ///   `.unusableState` for one to a peer whose bond is damaged. The link stays the caller's then.
     public func returnLink(_ link: Peripheral) throws(BLEError) {
         let operation = "return the link"
         if machine.isEnding { throw endedError(during: operation) }

@@ -87,8 +87,12 @@ struct Forget: AsyncParsableCommand {
             case .named(let name): try Central.adapters().first { $0.name == name }?.address ?? .zero
             case .first, nil: nil
             }
-        return try directory.stored().filter { selected == nil || $0.adapter == selected }.flatMap { stored in
-            stored.records.map(\.identity).filter { isMeant($0, of: stored.adapter) }
+        return try directory.stored().filter { selected == nil || $0.adapter == selected }.flatMap {
+            stored -> [Target] in
+            let known = stored.records.map(\.identity)
+            // Those that were moved aside are forgotten too.
+            let lost = stored.lostPeers.subtracting(known).sorted { "\($0)" < "\($1)" }
+            return (known + lost).filter { isMeant($0, of: stored.adapter) }
                 .map { Target(adapter: stored.adapter, identity: $0) }
         }
     }

@@ -127,6 +127,8 @@ struct BondUse: Sendable {
     var adapter: BluetoothAddress?
     /// The peer's identity, if it is known by the address on the command line.
     var identity: PeerID?
+    /// Whether the peer has a bond that cannot be read, and is to be paired again.
+    var isLost = false
 
     /// The bonds that a command uses, and what its user should know of them.
     struct Finding: Sendable {
@@ -209,7 +211,12 @@ struct BondUse: Sendable {
         guard used != nil || isPairing else { return finding }
         finding.use = BondUse(
             store: try directory.store(), adapter: used?.adapter,
-            identity: used?.records.first { $0.identity.address == address }?.identity)
+            identity: used?.records.first { $0.identity.address == address }?.identity,
+            isLost: used == nil
+                && all.contains { stored in
+                    selected.contains { $0.address == stored.adapter }
+                        && stored.lostPeers.contains { $0.address == address }
+                })
         return finding
     }
 

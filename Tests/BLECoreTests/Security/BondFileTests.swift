@@ -116,6 +116,41 @@ import Testing
         #expect(read.bytesOfDamaged == enclosed([damaged]))
     }
 
+    /// Cut anywhere, and of any version.
+    @Test func aFileThatIsNotUsedShowsWhoseBondsItHas() {
+        let (first, second) = (RecordedBonds.first.identity, RecordedBonds.second.identity)
+        // Each identity counts from its last letter on.
+        let ends = ["/random", "/public"].compactMap { RecordedBonds.file.firstRange(of: $0)?.upperBound }
+            .map { RecordedBonds.file.utf8.distance(from: RecordedBonds.file.startIndex, to: $0) }
+        #expect(ends.count == 2)
+        for count in 0...text.count {
+            let known = zip(ends, [first, second]).filter { $0.0 <= count }.map { $0.1 }
+            #expect(BondFile.peers(ofUnused: Array(text.prefix(count))) == Set(known), "\(count) bytes")
+        }
+        let newer = enclosed([line + " colour=red"], header: "BareBLE bonds 2 of another form")
+        #expect(BondFile.peers(ofUnused: newer) == [first])
+        for line in ["", "nonsense", "c6:55:44:33:22:11/random x", " C6:55:44:33:22:11/random", "C6:55:44:33:22:11 x"] {
+            #expect(BondFile.peers(ofUnused: enclosed([line])) == [], "\(line)")
+        }
+    }
+
+    /// The other lines are as they were, and a file that was intact still is.
+    @Test func thePeersLinesAreRemovedFromAFileThatIsNotUsed() {
+        let (first, second) = (RecordedBonds.first.identity, RecordedBonds.second.identity)
+        let other = String(RecordedBonds.secondLine.dropLast())
+        #expect(BondFile.bytes(ofUnused: enclosed([line, other]), without: first) == enclosed([other]))
+        #expect(BondFile.bytes(ofUnused: enclosed([line, "nonsense", line]), without: first) == enclosed(["nonsense"]))
+        let damaged = Array("x BareBLE\n\(line)\n\(other)\nchecksum 00".utf8)
+        #expect(
+            BondFile.bytes(ofUnused: damaged, without: first) == Array("x BareBLE\n\(other)\nchecksum 00".utf8))
+        #expect(BondFile.bytes(ofUnused: Array("\(line)\n\(other)".utf8), without: first) == Array(other.utf8))
+        for bytes in [enclosed([line]), enclosed([line]) + [0x0A], Array(line.utf8)] {
+            #expect(BondFile.bytes(ofUnused: bytes, without: first) == [], "no bond is left")
+            #expect(BondFile.bytes(ofUnused: bytes, without: second) == nil)
+        }
+        #expect(BondFile.bytes(ofUnused: [], without: first) == nil)
+    }
+
     @Test func aBondIsThereOnce() throws {
         let read = try BondFile(bytes: enclosed([line, line.replacing("Front", with: "Back")]))
         #expect(read.records == [RecordedBonds.first])

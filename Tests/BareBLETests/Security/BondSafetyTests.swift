@@ -98,12 +98,14 @@ import Testing
     /// A radio whose device is bonded, by a central that is gone.
     /// Writes a file of the first adapter's bonds that has none in it, or one that was moved aside; returns the path of
     /// the bonds.
-    @discardableResult private static func damageBonds(in folder: Folder, suffix: String = "") throws -> String {
+    @discardableResult private static func damageBonds(
+        in folder: Folder, suffix: String = "", _ text: String = "no bonds"
+    ) throws -> String {
         let name = "\(VirtualRadio.address(of: 0))".filter { $0 != ":" } + ".bonds"
         let path = "\(folder.path)/\(name)"
         try #require(
             FileManager.default.createFile(
-                atPath: path + suffix, contents: Data("no bonds".utf8), attributes: [.posixPermissions: 0o600]))
+                atPath: path + suffix, contents: Data(text.utf8), attributes: [.posixPermissions: 0o600]))
         return path
     }
 
@@ -515,6 +517,83 @@ import Testing
             try await link.pair()
             #expect(try await link.read(0xFFF1) == [7])
             #expect(folder.names.contains { $0.hasSuffix(".bonds.damaged") }, "and about no other one")
+            await link.disconnect()
+        }
+    }
+
+    /// Its link would be in clear. This run or an earlier one has moved the bond aside.
+    @Test(.row("S01"), arguments: ["", ".damaged", ".other-version-2"])
+    func aPeerWhoseBondIsDamagedIsNotConnectedToInClear(suffix: String) async throws {
+        try await VirtualTime.run { time in
+            let (folder, bench) = (try Folder(), try await SecurityBench(time))
+            try Self.damageBonds(in: folder, suffix: suffix, "BareBLE bonds 1\n\(bench.id) level=2")
+            let other = await bench.radio.add(SecurityBench.described(VirtualSecurity()))
+            let otherID = try #require(await bench.radio.id(of: other))
+            let central = SecurityBench.central(bench.radio, try BondStore(directory: folder.path))
+            for _ in 1...2 {
+                let refused = await #expect(throws: BLEError.self) { _ = try await central.connect(bench.id) }
+                #expect(refused?.code == .unusableState && refused?.subject == "\(bench.id)")
+                #expect(refused?.hint?.contains("Central.forgetBond(with:)") == true)
+            }
+            await #expect(throws: error(.notBonded)) {
+                _ = try await central.connect(bench.id, ConnectOptions(security: .bonded))
+            }
+            #expect(await bench.device.requestCount == 0)
+            let stranger = try await central.connect(otherID)
+            await stranger.disconnect()
+
+            // The caller may decide otherwise, for this link alone.
+            let link = try await central.connect(bench.id, ConnectOptions(security: .none))
+            #expect(await link.takingError(.none, during: "adopt a link") == nil)
+            #expect(await link.takingError(.asBonded, during: "adopt a link")?.code == .unusableState)
+            await #expect(throws: error(.unusableState)) { _ = try await central.session(adopting: link) }
+            await link.disconnect()
+            await #expect(throws: error(.unusableState)) { _ = try await central.connect(bench.id) }
+
+            try await central.forgetBond(with: bench.id)
+            #expect(!folder.names.contains { $0.contains(".bonds") })
+            let clear = try await central.connect(bench.id)
+            #expect(await !clear.security.isEncrypted)
+            await clear.disconnect()
+        }
+    }
+
+    /// It has a bond then that can be used, and none once that is forgotten.
+    @Test func aPeerWhoseBondIsDamagedIsPairedAgainIfTheCallerDemandsThat() async throws {
+        try await VirtualTime.run { time in
+            let (folder, bench) = (try Folder(), try await SecurityBench(time))
+            try Self.damageBonds(in: folder, "BareBLE bonds 1\n\(bench.id) level=2")
+            let central = SecurityBench.central(bench.radio, try BondStore(directory: folder.path))
+            await #expect(throws: error(.unusableState)) { _ = try await central.connect(bench.id) }
+            let pairing = ConnectOptions(security: .pairing(PairingOptions()))
+            for options in [pairing, ConnectOptions()] {
+                let link = try await central.connect(bench.id, options)
+                #expect(await link.security.isEncrypted)
+                await link.disconnect()
+            }
+            #expect(await bench.device.pairingCount == 1)
+            try await central.forgetBond(with: bench.id)
+            let clear = try await central.connect(bench.id)
+            #expect(await !clear.security.isEncrypted)
+            await clear.disconnect()
+        }
+    }
+
+    /// It may be that of a device whose bond was lost. Devices without a bond can be used all the same.
+    @Test(arguments: [true, false]) func aLinkInClearToAPrivateAddressIsLoggedAfterDamage(_ isDamaged: Bool)
+        async throws
+    {
+        try await VirtualTime.run { time in
+            let (folder, bench) = (try Folder(), try await SecurityBench(time, isPrivate: true))
+            if isDamaged { try Self.damageBonds(in: folder, suffix: ".damaged") }
+            let log = KeptLog(detail: "peer")
+            let store = try BondStore(directory: folder.path)
+            let central = SecurityBench.central(bench.radio, store, change: { $0.logger = log.logger })
+            let address = try #require(await bench.radio.rotateAddress(of: bench.device))
+            let link = try await central.connect(address)
+            let lines = log.all.filter { $0.hasPrefix("a link to a private address is not encrypted") }
+            #expect(lines.count == (isDamaged ? 1 : 0))
+            #expect(lines.allSatisfy { $0.hasSuffix(": \(address)") })
             await link.disconnect()
         }
     }

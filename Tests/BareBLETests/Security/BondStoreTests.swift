@@ -407,6 +407,52 @@ import Testing
         #expect(try opened.load().records.isEmpty)
     }
 
+    /// In the run that has moved it, and in later ones; whether the whole file was damaged or one line.
+    @Test(arguments: [false, true]) func thePeerOfABondThatWasMovedAsideIsKnown(isOneLine: Bool) throws {
+        let opened = try open()
+        _ = try opened.save(first, isForStorage: true)
+        let body =
+            "BareBLE bonds 1 generation 9\n" + RecordedBonds.secondLine.replacing("level=3", with: "level=9")
+        let checksum = String(CRC32.checksum(body.utf8), radix: 16)
+        let digits = isOneLine ? String(repeating: "0", count: 8 - checksum.count) + checksum : "no number"
+        try write(Array((body + "checksum \(digits)\n").utf8))
+        // Before anything is moved.
+        #expect(try store.all().map(\.lostPeers) == [[second.identity]])
+        let read = try opened.load()
+        #expect(read.movedTo == path + ".damaged" && read.lostPeers == [second.identity])
+        #expect(try opened.load().lostPeers == [second.identity])
+        #expect(try store.all().map(\.lostPeers) == [[second.identity]])
+        // A decision about another peer is none about this one.
+        _ = try opened.save(first, isForStorage: true)
+        #expect(try opened.forget(first.identity))
+        #expect(try opened.load().lostPeers == [second.identity])
+        #expect(try !opened.forget(second.identity), "it could not be used")
+        #expect(try opened.load().lostPeers.isEmpty)
+        #expect(!names.contains { $0.contains(".damaged") }, "nothing was left in it")
+        #expect(try opened.loadFirst().damage == nil)
+    }
+
+    @Test func aBondIsForgottenInEachFileThatItWasMovedTo() throws {
+        let opened = try open()
+        let file = Array("BareBLE bonds 1\n\(RecordedBonds.firstLine)\(RecordedBonds.secondLine)".utf8)
+        for _ in 1...2 {
+            try write(file)
+            #expect(try opened.load().lostPeers == [first.identity, second.identity])
+        }
+        #expect(try !opened.forget(first.identity))
+        for ending in [".damaged", ".damaged-2"] {
+            let text = try String(contentsOf: URL(filePath: path + ending), encoding: .utf8)
+            #expect(text == "BareBLE bonds 1\n\(RecordedBonds.secondLine)")
+            #expect(try mode(path + ending) == 0o600)
+        }
+        #expect(try opened.load().lostPeers == [second.identity])
+        // Nothing is known of what others may read.
+        try setMode(0o644, of: path + ".damaged")
+        try setMode(0o644, of: path + ".damaged-2")
+        #expect(try opened.load().lostPeers.isEmpty)
+        #expect(try opened.loadFirst().damage != nil)
+    }
+
     /// What a running program remembers of a bond is known by its version: a new bond never has the one of an earlier.
     @Test func theVersionNeverRestartsWhileTheStoreIsOpen() throws {
         let opened = try open()

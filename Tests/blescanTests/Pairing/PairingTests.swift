@@ -397,6 +397,28 @@ import Testing
         _ = folder
     }
 
+    /// `blescan pair` connects to it in clear, and `blescan forget` removes the rest of the bond.
+    @Test func aBondThatWasMovedAsideIsPairedAgainOrForgotten() async throws {
+        let (path, folder) = try Self.directory()
+        let moved = path + "/001122334401.bonds.damaged"
+        let stranger = try #require(BluetoothAddress("AA:BB:CC:DD:EE:FF"))
+        try Data("BareBLE bonds 1\nAA:BB:CC:DD:EE:FF/public level=2\n".utf8).write(to: URL(filePath: moved))
+        #expect(unsafe chmod(moved, 0o600) == 0)
+        func isLost(_ address: BluetoothAddress, on adapter: UInt16) throws -> Bool? {
+            try BondUse.find(
+                address, in: BondDirectory(path), .first, isPairing: true, adapters: [Self.adapter(adapter)]
+            ).use?.isLost
+        }
+        #expect(try isLost(stranger, on: 1) == true)
+        #expect(try isLost(stranger, on: 0) == false)
+        #expect(try isLost(RecordedBonds.phone.address, on: 1) == false)
+        let forgotten = try await BuiltProgram.run(["forget", "AA:BB:CC:DD:EE:FF", "--bonds", path])
+        #expect(forgotten.status == 0, "\(forgotten.errors)")
+        #expect(!FileManager.default.fileExists(atPath: moved))
+        #expect(try isLost(stranger, on: 1) == false)
+        _ = folder
+    }
+
     /// The table has no options: its refusal names the command that has them.
     @Test func theTableRefusesDevicesThatMayHaveABond() throws {
         let (path, folder) = try Self.directory()
