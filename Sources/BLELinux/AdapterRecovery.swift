@@ -380,6 +380,10 @@ package struct RecoveryRequest: Hashable, Sendable {
 
     /// Sends the request, and waits for the response.
     package func send(to path: String) throws(RecoveryFailure) {
+        // Others may have none either.
+        guard adapter != .zero else {
+            throw .notPermitted("the helper program knows adapters by their addresses, and this one has none")
+        }
         var socket: LinkSocket
         do throws(SystemCallError) {
             socket = try LinkSocket.connectedUnix(path: path)

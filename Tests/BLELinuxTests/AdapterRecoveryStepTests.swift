@@ -429,6 +429,13 @@ import Testing
         #expect(throws: expected) { try request(to: end) }
     }
 
+    /// The request would be none.
+    @Test(.row("W58")) func theHelperIsNotAskedForAnAdapterWithoutAddress() {
+        let expected = RecoveryFailure.notPermitted(
+            "the helper program knows adapters by their addresses, and this one has none")
+        #expect(throws: expected) { try RecoveryRequest(step: .power, adapter: .zero).send(to: "/nonexistent/socket") }
+    }
+
     @Test func aHelperThatHasTakenTheStepIsBelieved() throws {
         try request(to: .done)
     }
