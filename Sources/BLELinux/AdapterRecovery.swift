@@ -309,6 +309,34 @@ private struct USBIdentity {
     }
 }
 
+/// The signals that ask this program to end. They wait from its creation on: between taking something away and
+/// restoring it, an end would leave the adapter without it.
+package struct EndSignals: Sendable {
+    private let signals: [Int32]
+
+    /// Has the signals wait on this thread, for good.
+    ///
+    /// One that is ignored, as SIGHUP by a program that `nohup` has started, would wait like the others; it does not ask
+    /// the program to end.
+    package init(_ signals: [Int32] = [SIGINT, SIGTERM, SIGHUP]) {
+        self.signals = signals.filter { ble_ignores_signal($0) == 0 }
+        var mask = sigset_t()
+        unsafe sigemptyset(&mask)
+        for signal in signals { unsafe sigaddset(&mask, signal) }
+        unsafe sigprocmask(SIG_BLOCK, &mask, nil)
+    }
+
+    /// A Boolean value that indicates whether one of them has come.
+    package var haveCome: Bool {
+        var pending = sigset_t()
+        guard unsafe sigpending(&pending) == 0 else { return false }
+        for signal in signals {
+            if unsafe sigismember(&pending, signal) == 1 { return true }
+        }
+        return false
+    }
+}
+
 extension RecoveryFailure {
     init(_ error: SystemCallError) {
         switch error.meaning {
@@ -352,6 +380,10 @@ package struct RecoveryRequest: Hashable, Sendable {
 
     /// Sends the request, and waits for the response.
     package func send(to path: String) throws(RecoveryFailure) {
+        // Others may have none either.
+        guard adapter != .zero else {
+            throw .notPermitted("the helper program knows adapters by their addresses, and this one has none")
+        }
         var socket: LinkSocket
         do throws(SystemCallError) {
             socket = try LinkSocket.connectedUnix(path: path)

@@ -8,6 +8,7 @@
 #include <linux/usbdevice_fs.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/epoll.h>
@@ -265,6 +266,11 @@ int ble_wait_for_hang_up(int fd, int timeout_ms) {
 int ble_wait_for_packet(int fd, int timeout_ms) {
     struct pollfd state = {.fd = fd, .events = POLLIN};
     return (int)REPEATED(poll(&state, 1, timeout_ms));
+}
+
+int ble_ignores_signal(int number) {
+    struct sigaction action;
+    return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
 int ble_memory_file(const char *name) { return once(memfd_create(name, MFD_CLOEXEC)); }

@@ -143,25 +143,9 @@ import Glibc
         // The socket for daemons may come into it later, whatever may be created by default.
         if unsafe mkdir(folder, 0o755) == 0 { unsafe chmod(folder, 0o755) }
         let record = try RecoveryRecord(of: adapter.address, in: folder)
-        // Between taking something away and giving it back, an end would leave the adapter without it. They stay
-        // blocked: what follows is the report of the step, and then the program ends.
-        var signals = sigset_t()
-        unsafe sigemptyset(&signals)
-        for signal in endSignals { unsafe sigaddset(&signals, signal) }
-        unsafe sigprocmask(SIG_BLOCK, &signals, nil)
-        let recovery = AdapterRecovery(isEnding: { RecoveryProgram.isEnding() })
+        // They stay blocked: what follows is the report of the step, and then the program ends.
+        let signals = EndSignals()
+        let recovery = AdapterRecovery(isEnding: { signals.haveCome })
         try recovery.take(step, adapter) { () throws(RecoveryFailure) in try record.noteStep() }
-    }
-
-    private static let endSignals: [Int32] = [SIGINT, SIGTERM, SIGHUP]
-
-    /// Whether a signal that is blocked has asked the program to end.
-    private static func isEnding() -> Bool {
-        var pending = sigset_t()
-        guard unsafe sigpending(&pending) == 0 else { return false }
-        for signal in endSignals {
-            if unsafe sigismember(&pending, signal) == 1 { return true }
-        }
-        return false
     }
 }

@@ -429,6 +429,13 @@ import Testing
         #expect(throws: expected) { try request(to: end) }
     }
 
+    /// The request would be none.
+    @Test(.row("W58")) func theHelperIsNotAskedForAnAdapterWithoutAddress() {
+        let expected = RecoveryFailure.notPermitted(
+            "the helper program knows adapters by their addresses, and this one has none")
+        #expect(throws: expected) { try RecoveryRequest(step: .power, adapter: .zero).send(to: "/nonexistent/socket") }
+    }
+
     @Test func aHelperThatHasTakenTheStepIsBelieved() throws {
         try request(to: .done)
     }
@@ -446,6 +453,22 @@ import Testing
         }
         defer { if end != .closed { close(theirs) } }
         try RecoveryRequest(step: .power, adapter: Self.address).exchange(on: &socket, within: 0)
+    }
+
+    /// `nohup` has SIGHUP ignored; a terminal that closes sends it all the same, and it waits like a wanted one.
+    @Test func aSignalThatIsIgnoredDoesNotEndTheHelper() {
+        var former = sigset_t()
+        unsafe pthread_sigmask(SIG_BLOCK, nil, &former)
+        signal(SIGUSR2, SIG_IGN)
+        let signals = EndSignals([SIGUSR1, SIGUSR2])
+        pthread_kill(pthread_self(), SIGUSR2)
+        #expect(!signals.haveCome)
+        pthread_kill(pthread_self(), SIGUSR1)
+        #expect(signals.haveCome)
+        // What waits is dropped with that.
+        for number in [SIGUSR1, SIGUSR2] { signal(number, SIG_IGN) }
+        unsafe pthread_sigmask(SIG_SETMASK, &former, nil)
+        for number in [SIGUSR1, SIGUSR2] { signal(number, SIG_DFL) }
     }
 
     @Test func stepsAreCountedForAnHour() throws {

@@ -38,6 +38,8 @@
 // - Two programs that take the scan from each other listen all the same, and would otherwise never notice that the
 //   controller is silent: the time without data continues over such a disturbance, unless the controller refuses the
 //   scan, which says that it does something else. It is looked at when the scan is re-armed.
+// - A program that connects again and again, or changes its plan, ends its own scan before that time has passed: the
+//   time in which a scan has heard nothing counts on when the next one runs, and the time in between does not.
 // - A scan whose end the controller did not confirm is disabled again, before the next connection attempt or after a
 //   pause.
 // - `pause` and `stop` are acknowledged exactly once, by `paused` and `ended`, when the radio no longer scans for us.
@@ -140,6 +142,8 @@ package struct ScanSession: ~Copyable {
     private var sleepWatch = SleepWatch()
     /// Since when no data came, or the scan runs, while another program disturbs it; `nil` while none does.
     private var quietSince: BootInstant?
+    /// For how long the last scan had heard nothing when it made way for a connect or for another plan.
+    private var quietBefore = Duration.zero
     private let rearmsWhenSilent: Bool
     private var rate = ReportRate()
     /// The set of commands that other programs and the kernel use, as far as that was seen since the power-up.
@@ -270,7 +274,9 @@ extension ScanSession {
         goal = .ended
         quietSince = nil
         forgetRefusals()
-        return proceed(at: now)
+        let actions = proceed(at: now)
+        quietBefore = .zero
+        return actions
     }
 
     /// Makes way for a connection attempt; acknowledged by `paused`.
@@ -366,6 +372,7 @@ extension ScanSession {
         sleepWatch.heard()
         rate.add(at: now)
         if quietSince != nil { quietSince = now }
+        quietBefore = .zero
         guard case .scanning(let plan, let since, _) = state else { return }
         state = .scanning(plan, since: since, lastReport: now)
         coexistence.heard(at: now)
@@ -424,6 +431,7 @@ extension ScanSession {
         controller = claimed
         foreignSet = nil
         quietSince = nil
+        quietBefore = .zero
         forgetRefusals()
         return acknowledge()
     }
@@ -446,7 +454,7 @@ extension ScanSession {
         case .disabling, .configuring, .enabling: []
         case .asleep: acknowledge()
         case .resting: target != nil ? disable() : acknowledge()
-        case .scanning(let plan, _, _): plan == target ? [] : disable()
+        case .scanning(let plan, _, let lastReport): plan == target ? [] : interrupt(lastReport, at: now)
         case .waiting: disable()
         }
     }
@@ -495,15 +503,25 @@ extension ScanSession {
         if failure != nil, !wasDisturbed { return retry(nil, at: now) }
         forgetRefusals()
         if coexistence.advertising != .nobody { hasReportedAdvertising = false }
+        let lastReport = quietSince ?? now + (.zero - quietBefore)
+        quietBefore = .zero
         if wasDisturbed {
-            quietSince = quietSince ?? now
+            quietSince = lastReport
             state = .waiting(until: now + nextPause(), isBusy: false)
             return [.notify(.started)]
         }
         coexistence.scanBegan(at: now)
-        state = .scanning(plan, since: now, lastReport: quietSince ?? now)
+        state = .scanning(plan, since: now, lastReport: lastReport)
         quietSince = nil
         return [.notify(.started)] + proceed(at: now)
+    }
+
+    /// Ends the scan that runs for another one that follows.
+    private mutating func interrupt(_ lastReport: BootInstant, at now: BootInstant) -> [Action] {
+        // Where the time is over already, the machine may have slept.
+        let isOverdue = now >= lastReport + silenceLimit(at: lastReport)
+        quietBefore = isOverdue ? .zero : now - lastReport
+        return disable()
     }
 
     private mutating func disable(again: Bool = false, isRefused: Bool = false) -> [Action] {
@@ -570,6 +588,7 @@ extension ScanSession {
     /// Waits before the next attempt; without a failure another program holds the scanner.
     private mutating func retry(_ failure: HCICommandFailure?, at now: BootInstant) -> [Action] {
         quietSince = nil
+        quietBefore = .zero
         guard let failure else { return retryRefused(at: now) }
         forgetRefusals()
         let pause = nextPause()

@@ -464,7 +464,7 @@ extension Adapter {
     }
 
     /// Disconnects a link that was not encrypted. Its end is awaited where it is reported: the kernel has the link until
-    /// then, and the next turn would attach to it, and end with it.
+    /// then, and the next turn or connect would attach to it, and end with it.
     private func endUnencrypted(_ handle: ConnectionHandle) async {
         if mayCommand { await disconnectAndWait(handle) } else { await disconnect(handle) }
     }
@@ -539,7 +539,7 @@ extension Adapter {
     private func end(
         _ handle: ConnectionHandle, of target: ConnectTarget, _ failure: EncryptionFailure
     ) async -> AttachError {
-        if links.lastEnd(of: handle) == nil { await disconnect(handle) }
+        if links.lastEnd(of: handle) == nil { await endUnencrypted(handle) }
         if target.required == nil {
             if case .cancelled = failure { return .cancelled }
             return .connect(.notEstablished, errno: 0)

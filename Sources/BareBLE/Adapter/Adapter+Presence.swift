@@ -223,7 +223,7 @@ extension Adapter {
         guard let index = info?.index else { return }
         do throws(SystemCallError) {
             let now = try system.info(index)
-            guard now.address == info?.address || info?.address == .zero else { return lost(.gone) }
+            guard isSame(now) else { return lost(.gone) }
             if now.isUp, presence == .down {
                 // The kernel's reset of a controller that it switches on waits to be read: it is over.
                 commandsReadable()
@@ -234,6 +234,14 @@ extension Adapter {
         } catch {
             if error.meaning == .adapterGone { lost(.gone) } else { monitor.lookFailed() }
         }
+    }
+
+    /// Whether a look at the adapter's number has found this adapter, and not another one that has the number now.
+    private func isSame(_ found: ControllerInfo) -> Bool {
+        guard let known = info?.address, known != .zero, known != found.address else { return true }
+        // A service of the system gives a controller with a default address its own, maybe after it was found here. What
+        // is stored by the old one, as bonds are, must not follow.
+        return known.isDefaultOfControllers && monitor.selector.matches(found) && !bonds.isOpen
     }
 
     /// Waits until the adapter is there and on, whatever its number is.

@@ -56,6 +56,8 @@ final class RadioLinks {
     private var links: [Name: RadioLink] = [:]
     /// The links of the programs' sockets, by descriptor.
     private var sockets: [Int32: Name] = [:]
+    /// The time from a program's command that ends a link to its end; `nil` for none.
+    private(set) var disconnectionTime: Duration?
 
     init(on loop: EventLoop) {
         self.loop = loop
@@ -108,6 +110,10 @@ final class RadioLinks {
 
     func takeWaiting(_ name: Name) -> FarEnd? {
         links[name]?.waiting.take()
+    }
+
+    func setDisconnectionTime(_ time: Duration?) {
+        disconnectionTime = time
     }
 
     /// Removes a link and cancels its timer.

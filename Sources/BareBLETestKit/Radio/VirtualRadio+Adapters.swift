@@ -319,8 +319,7 @@ extension VirtualRadio {
             case .unresponsive: resetPort(of: index)
             case .listeningChanged: scheduleAdvertisements()
             case .advertisingChanged: advertisingChanged(index)
-            case .disconnect(let handle):
-                end(LinkName(adapter: index, handle: handle), .localHostTerminated, reporting: true)
+            case .disconnect(let handle): disconnect(LinkName(adapter: index, handle: handle))
             case .update(let handle, let parameters):
                 adapters[index]?.setParameters(parameters, of: handle)
                 send(VirtualController.updateComplete(handle, parameters), index)

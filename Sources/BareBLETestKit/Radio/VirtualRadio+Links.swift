@@ -66,6 +66,21 @@ extension VirtualRadio {
         }
     }
 
+    /// Ends a link that a program has disconnected by a command.
+    func disconnect(_ name: LinkName) {
+        guard let time = links.disconnectionTime, let fate = links[name]?.fate else {
+            return end(name, .localHostTerminated, reporting: true)
+        }
+        // Until then the kernel has it, and attaches another socket to it.
+        links.setAttached(name, false)
+        _ = loop.schedule(at: loop.now() + time) { [weak self] in
+            self?.assumeIsolated { radio in
+                guard radio.links[name]?.fate === fate else { return }
+                radio.end(name, .localHostTerminated, reporting: true)
+            }
+        }
+    }
+
     /// Ends a link. Pass true for `reporting` unless the controller cannot report it, because it was reset or removed.
     func end(_ name: LinkName, _ reason: HCIStatus, reporting: Bool) {
         guard let link = links.remove(name) else { return }

@@ -99,6 +99,12 @@ extension VirtualRadio {
         securityTimers.setEncryptionTime(time)
     }
 
+    /// Sets the time from a program's command that ends a link to its end, which the controller then reports; `nil` for
+    /// both at once.
+    package func delayDisconnections(by time: Duration?) {
+        links.setDisconnectionTime(time)
+    }
+
     /// Makes the controller of an adapter refuse a command about a link from now on; `nil` accepts it again.
     package func refuse(_ opcode: HCIOpcode, with status: HCIStatus?, _ name: String = "hci0") {
         adapter(name)?.refuse(opcode, with: status)

@@ -91,6 +91,8 @@ int ble_pipe(int fds[2]);
 int ble_wait_for_hang_up(int fd, int timeout_ms);
 // Waits until something can be read: 1, or 0 when the time is over.
 int ble_wait_for_packet(int fd, int timeout_ms);
+// Whether this process ignores a signal: 1 or 0.
+int ble_ignores_signal(int number);
 // A file that exists in memory only, and that a process can read if it gets the descriptor.
 int ble_memory_file(const char *name);
 

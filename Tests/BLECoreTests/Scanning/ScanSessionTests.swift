@@ -77,6 +77,59 @@ import Testing
         }
     }
 
+    /// A program that connects again and again, or changes its plan, would otherwise never notice that it hears nothing.
+    @Test(.row("W29"), arguments: [true, false]) func silenceIsNoticedWhileTheScanIsInterrupted(isConnect: Bool) {
+        var session = running()
+        var now = start
+        var listened = Duration.zero
+        var stalls: [ScanSession.Action] = []
+        while stalls.isEmpty, listened < .seconds(200) {
+            now = now + .seconds(2)
+            listened += .seconds(2)
+            let actions = session.timePassed(now)
+            stalls = actions.filter { if case .notify(.stalled) = $0 { true } else { false } }
+            run(&session, actions, at: now)
+            interrupt(&session, isConnect: isConnect, at: &now)
+        }
+        #expect(stalls == [.notify(.stalled(count: 1, after: .seconds(90)))])
+        #expect(listened == .seconds(90))
+        // It counts from the beginning after a stall, and after a report.
+        #expect(session.nextDeadlineNow == now + .seconds(90))
+        now = now + .seconds(80)
+        session.reportSeen(hasData: true, at: now)
+        interrupt(&session, isConnect: isConnect, at: &now)
+        #expect(session.nextDeadlineNow == now + .seconds(90))
+        now = now + .seconds(80)
+        interrupt(&session, isConnect: isConnect, at: &now)
+        #expect(session.nextDeadlineNow == now + .seconds(10))
+    }
+
+    /// Ends the scan for a connect of 10 s, or for another plan and back.
+    private func interrupt(_ session: inout ScanSession, isConnect: Bool, at now: inout BootInstant) {
+        if isConnect {
+            run(&session, session.pause(at: now), at: now)
+            now = now + .seconds(10)
+            run(&session, session.resume(at: now), at: now)
+        } else {
+            run(&session, session.start(ScanPlan(.passive), at: now), at: now)
+            run(&session, session.start(plan, at: now), at: now)
+        }
+    }
+
+    /// Nor does the silence of a scan that nobody wanted any more count, or a sleep before a connect.
+    @Test(.row("O19"), arguments: [true, false]) func silenceCountsOnForTheSameScanAlone(isEnded: Bool) {
+        var session = running()
+        let now = start + (isEnded ? .seconds(80) : .seconds(8 * 3600))
+        if isEnded {
+            run(&session, session.stop(at: now), at: now)
+            run(&session, session.start(plan, at: now), at: now)
+        } else {
+            run(&session, session.pause(at: now), at: now)
+            run(&session, session.resume(at: now), at: now)
+        }
+        #expect(session.nextDeadlineNow == now + .seconds(90))
+    }
+
     /// Confirms all commands.
     private func run(_ session: inout ScanSession, _ actions: [ScanSession.Action], at now: BootInstant) {
         var actions = actions

@@ -63,6 +63,22 @@ import Testing
         }
     }
 
+    /// The scan has two seconds in twelve beside a connect that waits for its device.
+    @Test(.row("W29")) func silenceIsNoticedWhileAConnectWaitsForItsDevice() async throws {
+        var personality = try self.personality("raspberryPiGoneDeaf")
+        personality.deafness?.reports = 0
+        try await run(personality, .rescan) { time, _, central in
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            defer { scan.cancel() }
+            let absent = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0009), type: .random)
+            let connect = time.task { _ = try await central.connect(absent, ConnectOptions(timeout: nil)) }
+            try await time.clock.sleep(for: .seconds(900))
+            #expect(await central.statistics.stalls >= 1)
+            connect.cancel()
+            await #expect(throws: (any Error).self) { try await connect.value }
+        }
+    }
+
     @Test func nothingIsDoneWhereNothingIsWanted() async throws {
         try await run(try personality("rtl8723bu"), .none) { time, _, central in
             var heard = central.scan(.any, .passive.duplicates(.all)).makeAsyncIterator()

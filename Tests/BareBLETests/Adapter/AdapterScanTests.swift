@@ -176,6 +176,31 @@ import Testing
         await bench.adapter.unsubscribe(scan)
     }
 
+    /// On a Raspberry Pi a service gives the controller its own address, maybe after a daemon has found the adapter.
+    @Test(.row("W57")) func anAdapterThatIsGivenItsOwnAddressIsStillTheOne() async throws {
+        let bench = try await AdapterBench()
+        let preset = try #require(BluetoothAddress("43:45:C0:00:1F:AC"))
+        bench.kernel.withLock {
+            $0.controllers = [ControllerInfo(index: 0, name: "hci0", address: preset, isUp: false)]
+        }
+        await #expect(throws: error(.adapterDown)) {
+            try await bench.adapter.subscribe(.balanced) { _ in }
+        }
+        bench.kernel.withLock {
+            $0.controllers = [ControllerInfo(index: 0, name: "hci0", address: StandInController.ownAddress, isUp: true)]
+        }
+        let scan = try await bench.adapter.subscribe(.balanced) { _ in }
+        #expect(await bench.adapter.address == StandInController.ownAddress)
+        // From now on it is known by that.
+        bench.kernel.withLock {
+            $0.controllers = [ControllerInfo(index: 0, name: "hci0", address: preset, isUp: true)]
+        }
+        await #expect(throws: error(.noAdapter)) {
+            try await bench.adapter.subscribe(.balanced) { _ in }
+        }
+        await bench.adapter.unsubscribe(scan)
+    }
+
     @Test(.row("O01", "O03"), arguments: [true, false]) func anUnpluggedAdapterComesBackUnderAnotherNumber(
         powerOn: Bool
     ) async throws {

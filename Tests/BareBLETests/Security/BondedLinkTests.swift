@@ -156,13 +156,14 @@ import Testing
         }
     }
 
-    @Test(.row("S03"), arguments: [true, false]) func keysThatTheKernelHasLostAreLoadedAgain(
-        isConnected: Bool
-    ) async throws {
+    /// The kernel has the first link until the controller has reported its end, some intervals after the command.
+    @Test(.row("S03"), arguments: [true, false], [nil, Duration.milliseconds(100)])
+    func keysThatTheKernelHasLostAreLoadedAgain(isConnected: Bool, delay: Duration?) async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time)
             try await bench.pair()
             await bench.radio.connectWhilePairing(isConnected)
+            await bench.radio.delayDisconnections(by: delay)
             var events = bench.central.securityEvents.makeAsyncIterator()
             // Another program empties the kernel's lists before the first link comes up.
             let other = try #require(try? await bench.radio.openManagement().get())
@@ -174,10 +175,12 @@ import Testing
             }
             await bench.radio.observe { isCommand in if isCommand { emptying.fire() } }
             let peripheral = try await bench.central.connect(bench.id)
-            #expect(await peripheral.security.isEncrypted)
             #expect(await bench.device.pairingCount == 1, "nobody was paired")
             #expect(try await events.next() == .pairingRefused(bench.id))
             #expect(try await events.next() == .keysLoadedAgain(bench.id))
+            // It is another link than the one that has ended.
+            try await time.clock.sleep(for: .seconds(1))
+            #expect(await peripheral.security.isEncrypted)
             await peripheral.disconnect()
         }
     }

@@ -305,6 +305,22 @@ import Testing
         }
     }
 
+    /// The kernel has the first link until the controller has reported its end, some intervals after the command.
+    @Test func aConnectAfterARefusedCommandHasAnotherLink() async throws {
+        try await VirtualTime.run { time in
+            let restricted = try await Restricted(try await SecurityBench(time))
+            let bench = restricted.bench
+            await bench.radio.delayDisconnections(by: .milliseconds(100))
+            await bench.radio.refuse(.leEnableEncryption, with: .commandDisallowed)
+            await #expect(throws: error(.connectFailed)) { _ = try await restricted.central.connect(bench.id) }
+            await bench.radio.refuse(.leEnableEncryption, with: nil)
+            let peripheral = try await restricted.central.connect(bench.id)
+            try await time.clock.sleep(for: .seconds(1))
+            #expect(await peripheral.security.isEncrypted)
+            await peripheral.disconnect()
+        }
+    }
+
     /// The moments of the end: the packet with which it comes, counted from the Connection Complete. A link that ends
     /// with the first one is initiated again, as any other.
     @Test(.row("S19"), arguments: 2...4) func theLinkMayEndInEachPhase(packet: Int) async throws {
