@@ -40,7 +40,7 @@ extension Central {
         }
         return BLEError(
             .invalidArgument, subject: store.path, during: operation,
-            because: "`restore()` has not been called, so nothing is kept",
+            because: "`restore()` has not been called, or not since `suspend()`, so nothing is kept",
             hint: "Call `Central.restore()` at each start, also the first, before the first session.")
     }
 
