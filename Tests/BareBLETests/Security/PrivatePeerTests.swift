@@ -209,6 +209,26 @@ import Testing
         }
     }
 
+    @Test func aPeerIsForgottenUnderAllItsNames() async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let bench = try await SecurityBench(time, isPrivate: true)
+            try await bench.pair()
+            let store = StateStore(directory: folder.path, identifier: "hub")
+            let environment = ServiceEnvironment(variables: [:], processID: 1)
+            let first = SecurityBench.central(bench.radio, bench.bonds, change: { $0.stateStore = store })
+            _ = try await first.restore(from: environment)
+            let session = try await first.session(with: bench.id)
+            let link = try await session.ready()
+            await first.forget(try #require(link.id))
+            await first.suspend()
+            #expect(session.state == .ended)
+            let second = SecurityBench.central(bench.radio, bench.bonds, change: { $0.stateStore = store })
+            #expect(try await second.restore(from: environment).peers.isEmpty)
+            await second.suspend()
+        }
+    }
+
     @Test(.row("S11")) func aPeerThatIsAwayTimesOut() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time, isPrivate: true)
