@@ -31,7 +31,7 @@ struct Listener {
     let handle: AttributeHandle
     let destination: Destination
     /// The access that others have to the value; `nil` for a listener that shares with all, whatever they allow.
-    let sharing: SubscribeOptions.Sharing?
+    var sharing: SubscribeOptions.Sharing?
     /// The number of the call that waits for the subscription to begin; `nil` once it has. The write to the peer has no
     /// deadline of its own, because several calls share it.
     var pending: UInt64?
@@ -517,9 +517,17 @@ extension SubscriptionHub {
         held.removeValue(forKey: handle)
     }
 
-    /// Takes the values of a held subscription for the next subscriber, unless it has ended.
-    func takeHeldIfListening(_ handle: AttributeHandle) -> HeldValues? {
+    /// Takes the values of a held subscription for the next subscriber, unless it has ended, or other subscriptions do
+    /// not allow it.
+    func takeHeldIfListening(_ handle: AttributeHandle, sharing: SubscribeOptions.Sharing) -> HeldValues? {
         guard let values = held[handle], listeners[values.id] != nil else { return nil }
+        let others = others(at: handle).filter { $0 != values.id }
+        if mustNotShare(sharing, with: others) { return nil }
+        listeners[values.id]?.sharing = sharing
+        if sharing == .replacing {
+            // Nothing is written: the held subscription needs the values.
+            for other in others { _ = replace(other) }
+        }
         return takeHeld(handle)
     }
 }
