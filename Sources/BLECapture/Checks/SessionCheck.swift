@@ -135,8 +135,9 @@ package final class SessionCheck {
         case .response:
             if mayBeInTheMiddle, openRequest == nil { return nil }
         case .confirmation:
+            guard ownIndications > 0 else { return mayBeInTheMiddle ? nil : .strayConfirmation }
             ownIndications -= 1
-            return ownIndications < 0 && !mayBeInTheMiddle ? .strayConfirmation : nil
+            return nil
         case .indication:
             if let unconfirmed { return .overlappingIndications(first: unconfirmed) }
             unconfirmed = number

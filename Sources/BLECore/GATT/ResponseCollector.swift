@@ -7,7 +7,8 @@
 // - Detects when the peer has been silent for too long, or long enough; and when all of it has taken too long.
 //
 // Invariants
-// - It ends once, and ignores what comes after that.
+// - Once it has ended it ignores what comes, unless a further packet of the request begins it again: what came before
+//   that packet was no response.
 // - Values that come before the peer has confirmed the request count, because many peers send them first; the silence
 //   is measured from the confirmation on.
 // - An empty value adds nothing to a reply in pieces, so it counts as silence: a peer cannot prolong a reply with

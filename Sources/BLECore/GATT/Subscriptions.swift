@@ -7,7 +7,7 @@
 ///   the first value before its response.
 /// - Every subscriber is notified exactly once of the result of its subscription: `began` or `failed`. After `failed`
 ///   it is gone.
-/// - Values without a subscriber are counted, not kept.
+/// - Names the subscribers of each value. What becomes of a value without one is the owner's concern.
 ///
 /// Invariants
 /// - One write at a time for each value; what changes meanwhile is handled after its response.

@@ -13,7 +13,9 @@ internal import Logging
 //
 // Invariants
 // - It sends no requests: the peripheral makes those that `DatabaseState` and `ServiceChangedObservation` require.
-// - Everything that adds to the known database ends with `databaseDidChange`.
+// - Each discovery that adds to the known database ends with `databaseDidChange`. What a user lists by hand does not:
+//   such a user alone decides what is requested from the peer. Nor do the descriptors of one characteristic, which name
+//   no announcer; they are stored.
 // - Only the peripheral uses it, on its event loop. The peripheral keeps deadlines and the cancellation of waiting
 //   tasks.
 

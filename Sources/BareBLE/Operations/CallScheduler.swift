@@ -11,7 +11,8 @@ internal import BLELinux
 // - Starts one security upgrade at a time, for all calls that need its level.
 //
 // Invariants
-// - A caller is in `waiters`, under its ticket, exactly while the gate keeps that ticket.
+// - A caller is in `waiters`, under its ticket, exactly while the gate keeps that ticket. A turn that its task does not
+//   await yet is in `turns` instead, also once the gate has decided about it.
 // - A call that waits for the security hook is in `upgradeWaiters` exactly while its ticket is in `upgrades`. The hook
 //   runs for the first upgrade.
 // - Only the peripheral uses it, on its event loop. The peripheral reports what the deadlines and the cancellation of

@@ -40,7 +40,7 @@ extension Central {
         }
         return BLEError(
             .invalidArgument, subject: store.path, during: operation,
-            because: "`restore()` has not been called, so nothing is kept",
+            because: "`restore()` has not been called, or not since `suspend()`, so nothing is kept",
             hint: "Call `Central.restore()` at each start, also the first, before the first session.")
     }
 
@@ -54,7 +54,12 @@ extension Central {
 
     /// Removes a peer from the restoration state: the next start does not connect to it. A session with it continues.
     public func forget(_ peer: PeerID) {
-        persistence.keeper?.assumeIsolated { $0.forget(peer) }
+        guard let keeper = persistence.keeper else { return }
+        // A bonded peer has several names, and its session may have been begun with another one.
+        let name = name(of: peer)
+        for kept in keeper.assumeIsolated({ $0.state.peers.map(\.peer) }) where self.name(of: kept) == name {
+            keeper.assumeIsolated { $0.forget(kept) }
+        }
     }
 
     /// Removes the scan from the restoration state: the next start does not begin it. A running scan continues.

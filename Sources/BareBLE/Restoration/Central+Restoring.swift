@@ -57,10 +57,16 @@ extension Central {
         if let store = handed.store {
             for name in handed.damaged.keys.sorted() { await remove(name, from: store, &course) }
         }
+        let names = state.peers.map(\.peer) + handed.rest.compactMap(\.link.peer)
+        if configuration.security != nil, !handed.rest.isEmpty, names.contains(where: { $0.kind == .resolvablePrivate })
+        {
+            // If they cannot be read, the adoption of each link reports that.
+            try? await adapter.readBonds(during: "restore the state")
+        }
         let plans = state.peers.map { ($0, handlers($0)) }
         for (persisted, handlers) in plans {
             if let handlers {
-                let link = handed.take(persisted.peer)
+                let link = handed.take(persisted.peer) { self.name(of: $0) }
                 restoration.peers.append(await restore(persisted, handlers, link, holding, &course))
             } else {
                 forget(persisted.peer)
@@ -244,9 +250,13 @@ private struct HandedLinks {
         self.store = store
     }
 
-    mutating func take(_ peer: PeerID) -> HandedLink? {
-        guard let index = rest.firstIndex(where: { $0.link.peer == peer }) else { return nil }
-        return rest.remove(at: index)
+    /// Takes the link to a peer. That of a bonded peer has its identity, whatever address its session was begun with.
+    ///
+    /// - Parameter name: Returns the name under which a peer is filed.
+    mutating func take(_ peer: PeerID, _ name: (PeerID) -> PeerID) -> HandedLink? {
+        let index =
+            rest.firstIndex { $0.link.peer == peer } ?? rest.firstIndex { $0.link.peer.map(name) == name(peer) }
+        return index.map { rest.remove(at: $0) }
     }
 }
 

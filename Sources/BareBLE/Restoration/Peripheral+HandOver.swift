@@ -131,7 +131,7 @@ extension Peripheral {
     /// The subscriptions of this link's last owner that have not been adopted yet, ordered by handle.
     ///
     /// Their values are kept, up to the limits given to `Central.adopt(_:holding:)`. Subscribing to such a
-    /// characteristic adopts it as well.
+    /// characteristic alone adopts it as well; with several in one sequence it does not.
     public var restoredSubscriptions: [RestoredSubscription] {
         subscriptionHub.heldValues.map { handle, uuid in
             RestoredSubscription(handle: handle, uuid: uuid, peripheral: self)

@@ -9,7 +9,7 @@ extension Peripheral {
     /// most 30 s.
     ///
     /// - Parameters:
-    ///   - characteristics: The characteristics.
+    ///   - characteristics: The characteristics. One that is named twice has each of its values once.
     ///   - options: Options for each of them; capacity and policy are those of the one buffer, the timeout is for all
     ///     together.
     /// - Throws: `BLEError` as `subscribe(to:_:)` does; `.invalidArgument` for no characteristics.
@@ -31,12 +31,16 @@ extension Peripheral {
                 for characteristic in characteristics {
                     let id = subscriptionHub.nextID()
                     let context = context.named("subscribe to \(characteristic)")
-                    handles.append(
-                        try await retrying(context) { () async throws(BLEError) in
-                            try await listen(
-                                to: characteristic, as: id, into: .stream(buffer), preferring: options.preferred,
-                                sharing: options.sharing, in: context)
-                        })
+                    let before = handles
+                    let handle: AttributeHandle = try await retrying(context) { () async throws(BLEError) in
+                        // One that is named twice has each value once.
+                        let found = try await resolve(characteristic, in: context)
+                        if before.contains(found.valueHandle) { return found.valueHandle }
+                        return try await listen(
+                            to: characteristic, as: id, into: .stream(buffer), preferring: options.preferred,
+                            sharing: options.sharing, in: context)
+                    }
+                    handles.append(handle)
                     ids.append(id)
                 }
             } catch {

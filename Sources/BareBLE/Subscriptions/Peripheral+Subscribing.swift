@@ -41,7 +41,8 @@ extension Peripheral {
         let context = context("subscribe to \(characteristic)", within: options.timeout ?? Self.valueTimeout)
         return try await recovering(context) { () async throws(BLEError) in
             let found = try await resolve(characteristic, in: context)
-            if !peerDatabase.state.contradicts(found), let held = subscriptionHub.takeHeldIfListening(found.valueHandle)
+            if !peerDatabase.state.contradicts(found),
+                let held = subscriptionHub.takeHeldIfListening(found.valueHandle, sharing: options.sharing)
             {
                 return sequence(of: held, at: found.valueHandle)
             }

@@ -31,12 +31,13 @@ struct Listener {
     let handle: AttributeHandle
     let destination: Destination
     /// The access that others have to the value; `nil` for a listener that shares with all, whatever they allow.
-    let sharing: SubscribeOptions.Sharing?
+    var sharing: SubscribeOptions.Sharing?
     /// The number of the call that waits for the subscription to begin; `nil` once it has. The write to the peer has no
     /// deadline of its own, because several calls share it.
     var pending: UInt64?
-    /// What the peer had sent before the subscription: it is put back if the caller never gets the sequence.
-    var earlyValues: [ReceivedValue] = []
+    /// What the peer had sent before the subscription: it is put back if the caller never gets the sequence. `nil` if
+    /// this is not the first sequence.
+    var earlyValues: [EarlyValues.Entry]?
 }
 
 /// The reason that a subscription did not begin.
@@ -190,7 +191,7 @@ extension SubscriptionHub {
         }
         listeners[id] = Listener(handle: handle, destination: destination, sharing: sharing, pending: pending)
         if case .stream(let buffer) = destination {
-            listeners[id]?.earlyValues = passEarlyValues(of: handle, to: buffer)
+            listeners[id]?.earlyValues = passEarlyValues(of: handle, to: buffer, of: id)
         }
         var writes = perform(machine.subscribe(id, to: characteristic, cccd: cccd, preferring: kind))
         // This follows the new subscription, so that the peer need not stop in between.
@@ -274,6 +275,7 @@ extension SubscriptionHub {
 
     private func perform(_ actions: [Subscriptions.Action]) -> [CCCDWrite] {
         var writes: [CCCDWrite] = []
+        var failed: [ID] = []
         for action in actions {
             switch action {
             case .write(let handle, let value, let valueHandle):
@@ -282,9 +284,13 @@ extension SubscriptionHub {
                 resumePending(id, .success(()))
             case .failed(let id, let failure):
                 resumePending(id, .failure(.operation(failure)))
-                putEarlyValuesBack(id)
-                listeners[id] = nil
+                failed.append(id)
             }
+        }
+        // The first one last: it has the early values, which are for the next sequence once none of the others is left.
+        for id in failed.reversed() {
+            putEarlyValuesBack(id)
+            listeners[id] = nil
         }
         return writes
     }
@@ -360,24 +366,27 @@ extension SubscriptionHub {
     /// The link is encrypted with the key of a bond: the peer may send before it is asked to.
     func keepEarlyValues() { early.begin() }
 
+    /// Passes on what the peer has sent before the first subscription, unless an attempt of the same subscriber has.
     private func passEarlyValues(
-        of handle: AttributeHandle, to buffer: StreamBuffer<ReceivedValue>
-    ) -> [ReceivedValue] {
-        let (values, dropped) = early.take(handle, at: loop.now())
-        unsolicitedCount += dropped
-        for value in values where !buffer.yield(value, bytes: value.bytes.count) { break }
-        return values
+        of handle: AttributeHandle, to buffer: StreamBuffer<ReceivedValue>, of id: ID
+    ) -> [EarlyValues.Entry]? {
+        guard let taken = early.take(handle, for: id, at: loop.now()) else { return nil }
+        unsolicitedCount += taken.dropped
+        for entry in taken.entries where !entry.receivers.contains(id) {
+            guard buffer.yield(entry.value, bytes: entry.value.bytes.count) else { break }
+        }
+        return taken.entries.map { EarlyValues.Entry(value: $0.value, receivers: $0.receivers.union([id])) }
     }
 
     private func putEarlyValuesBack(_ id: ID) {
-        guard let listener = listeners[id], !listener.earlyValues.isEmpty else { return }
-        listeners[id]?.earlyValues = []
+        guard let listener = listeners[id], let taken = listener.earlyValues else { return }
+        listeners[id]?.earlyValues = nil
         // Another sequence has got the later ones.
         guard others(at: listener.handle).allSatisfy({ $0 == id }) else {
-            unsolicitedCount += listener.earlyValues.count
+            unsolicitedCount += taken.count
             return
         }
-        unsolicitedCount += early.putBack(listener.earlyValues, of: listener.handle)
+        unsolicitedCount += early.putBack(taken, of: listener.handle)
     }
 }
 
@@ -508,9 +517,17 @@ extension SubscriptionHub {
         held.removeValue(forKey: handle)
     }
 
-    /// Takes the values of a held subscription for the next subscriber, unless it has ended.
-    func takeHeldIfListening(_ handle: AttributeHandle) -> HeldValues? {
+    /// Takes the values of a held subscription for the next subscriber, unless it has ended, or other subscriptions do
+    /// not allow it.
+    func takeHeldIfListening(_ handle: AttributeHandle, sharing: SubscribeOptions.Sharing) -> HeldValues? {
         guard let values = held[handle], listeners[values.id] != nil else { return nil }
+        let others = others(at: handle).filter { $0 != values.id }
+        if mustNotShare(sharing, with: others) { return nil }
+        listeners[values.id]?.sharing = sharing
+        if sharing == .replacing {
+            // Nothing is written: the held subscription needs the values.
+            for other in others { _ = replace(other) }
+        }
         return takeHeld(handle)
     }
 }

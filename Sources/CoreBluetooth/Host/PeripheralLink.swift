@@ -222,11 +222,15 @@ actor PeripheralLink {
 
     private func readName(of peripheral: Peripheral) async {
         let reading = try? await peripheral.readAll(0x2A00, limit: 1)
-        guard let bytes = reading?.first?.bytes, case .up(let current) = phase, current === peripheral else { return }
-        let name = String(decoding: bytes, as: UTF8.self)
-        guard !name.isEmpty else { return }
-        host.names[peer] = name
-        post { $0.named(name) }
+        guard case .up(let current) = phase, current === peripheral else { return }
+        let name = String(decoding: reading?.first?.bytes ?? [], as: UTF8.self)
+        if !name.isEmpty {
+            host.names[peer] = name
+            post { $0.named(name) }
+        } else if let name = host.names[peer] {
+            // Another manager has found it since the link began.
+            post { if $0.name == nil { $0.named(name) } }
+        }
     }
 
     // MARK: Calls

@@ -73,6 +73,17 @@ struct CaptureCheckTests {
         #expect(try Self.finding(text) == nil)
     }
 
+    @Test("The confirmation of an indication before the recording does not count against a later one")
+    func theConfirmationOfAnUnrecordedIndication() {
+        let check = SessionCheck(mtu: 23, isWhole: false)
+        #expect(check.received([0x1E], number: 1) == nil)
+        #expect(check.sent([0x0A, 0x03, 0x00], number: 2) == nil)
+        #expect(check.received([0x0B, 0x01], number: 3) == nil)
+        #expect(check.sent([0x1D, 0x03, 0x00, 0x01], number: 4) == nil)
+        #expect(check.received([0x1E], number: 5) == nil)
+        #expect(check.received([0x1E], number: 6)?.reason == .strayConfirmation)
+    }
+
     @Test("The recorded fixtures agree, but for defects and a case that names a handle before its range")
     func theRecordedFixturesAgreeButForKnownDefects() throws {
         var found: [String: Int] = [:]

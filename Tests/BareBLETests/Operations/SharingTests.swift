@@ -115,6 +115,21 @@ import Testing
         #expect(try await iterator.next() == nil)
     }
 
+    @Test(arguments: [SubscribeOptions.Sharing.shared, .exclusive, .replacing])
+    func aCharacteristicThatIsNamedTwiceHasEachValueOnce(_ sharing: SubscribeOptions.Sharing) async throws {
+        let (device, peripheral) = try await attach()
+        let values = try await device.subscribe(
+            to: [0xFFF1, 0xFFF2, .uuid(0xFFF1, service: 0xFFF0)], SubscribeOptions(sharing: sharing))
+        #expect(values.handles.count == 3 && values.handles.first == values.handles.last)
+        #expect(await device.subscriptions.map(\.listenerCount) == [1, 1])
+        for number in 1...2 as ClosedRange<UInt8> { try await peripheral.notify(0xFFF1, [number]) }
+        var iterator = values.makeAsyncIterator()
+        #expect(try await iterator.next()?.bytes == [1])
+        #expect(try await iterator.next()?.bytes == [2])
+        try await values.unsubscribe()
+        #expect(await device.subscriptions == [])
+    }
+
     @Test func whereOneFailsTheOthersAreCancelled() async throws {
         let (device, peripheral) = try await attach()
         await expect(.notSupported) { _ = try await device.subscribe(to: [0xFFF1, 0xFFF3]) }

@@ -87,6 +87,19 @@ import Testing
         #expect(await again.restoredSubscriptions.isEmpty)
     }
 
+    @Test func anExclusiveSubscriptionThatTakesAHeldOneIsAlone() async throws {
+        let peripheral = VirtualPeripheral(.battery)
+        let device = try await central.attach(to: peripheral)
+        let old = try await device.subscribe(to: 0x2A19)
+        let again = try await central.adopt(try await device.detach())
+        _ = old
+        let values = try await again.subscribe(to: 0x2A19, SubscribeOptions(sharing: .exclusive))
+        #expect(await again.restoredSubscriptions.isEmpty)
+        await #expect(throws: error(.busy)) { _ = try await again.subscribe(to: 0x2A19) }
+        try await values.unsubscribe()
+        _ = try await again.subscribe(to: 0x2A19)
+    }
+
     @Test func aStoppedSubscriptionIsSwitchedOff() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)

@@ -50,6 +50,14 @@ import Testing
         [UInt8(truncatingIfNeeded: handle), UInt8(handle >> 8)]
     }
 
+    /// Has the peer refuse each write.
+    private func refuseWrites(_ bench: SecurityBench) async {
+        await bench.device.behave { request, respond in
+            guard request.first == 0x12 else { return respond(request).map { (delay: .zero, pdu: $0) } }
+            return [(delay: .zero, pdu: [0x01, 0x12, request[1], request[2], 0x11])]
+        }
+    }
+
     @Test func theFirstSubscriptionReceivesWhatCameBefore() async throws {
         try await VirtualTime.run { time in
             let (bench, _, peripheral) = try await restarted(time)
@@ -83,15 +91,80 @@ import Testing
         try await VirtualTime.run { time in
             let (bench, _, peripheral) = try await restarted(time)
             try await sendEarly([1], bench, to: peripheral)
-            // The peer refuses it.
-            await bench.device.behave { request, respond in
-                guard request.first == 0x12 else { return respond(request).map { (delay: .zero, pdu: $0) } }
-                return [(delay: .zero, pdu: [0x01, 0x12, request[1], request[2], 0x11])]
-            }
+            await refuseWrites(bench)
             await #expect(throws: error(.refusedByPeer)) { _ = try await peripheral.subscribe(to: 0xFFF1) }
             await bench.device.behave(nil)
             try await sendEarly([2], bench, to: peripheral)
             #expect(try await firstValues(2, of: peripheral) == [1, 2])
+        }
+    }
+
+    @Test func aRetriedSubscriptionToSeveralReceivesThemOnce() async throws {
+        try await VirtualTime.run { time in
+            let (bench, _, former) = try await restarted(time)
+            await former.disconnect()
+            let device = bench.device
+            // Whatever the program does to raise the security, the peer accepts the next write.
+            let central = SecurityBench.central(
+                bench.radio, bench.bonds,
+                change: { configuration in
+                    configuration.raiseSecurity = { _ in
+                        await device.behave(nil)
+                        return true
+                    }
+                })
+            let peripheral = try await central.connect(bench.id)
+            let database = try await peripheral.discover(level: .full)
+            let characteristic = try #require(database.characteristics(0xFFF1).first)
+            let descriptor = Self.bytes(try #require(database.cccd(of: characteristic)).handle)
+            try await sendEarly([1, 2], bench, to: peripheral)
+            await device.behave { request, respond in
+                guard request.starts(with: [0x12] + descriptor) else {
+                    return respond(request).map { (delay: .zero, pdu: $0) }
+                }
+                return [(delay: .zero, pdu: [0x01, 0x12] + descriptor + [0x05])]
+            }
+            let sequence = try await peripheral.subscribe(to: [0xFFF1, 0xFFF2])
+            #expect(try await device.notify(0xFFF1, [3]))
+            var values: [UInt8] = []
+            for try await value in sequence {
+                values += value.bytes
+                if values.count == 3 { break }
+            }
+            #expect(values == [1, 2, 3])
+            #expect(await peripheral.statistics.unsolicitedNotifications == 0)
+        }
+    }
+
+    @Test func aValueAfterASubscriptionThatFailsIsForTheNextOne() async throws {
+        try await VirtualTime.run { time in
+            let (bench, _, peripheral) = try await restarted(time)
+            await refuseWrites(bench)
+            await #expect(throws: error(.refusedByPeer)) { _ = try await peripheral.subscribe(to: 0xFFF1) }
+            await bench.device.behave(nil)
+            try await sendEarly([1], bench, to: peripheral)
+            var values = try await peripheral.subscribe(to: 0xFFF1).makeAsyncIterator()
+            #expect(try await bench.device.notify(0xFFF1, [2]))
+            #expect(try await values.next()?.bytes == [1])
+            #expect(await peripheral.statistics.unsolicitedNotifications == 0)
+        }
+    }
+
+    @Test func twoSubscriptionsThatFailTogetherLeaveThemToTheNextOne() async throws {
+        try await VirtualTime.run { time in
+            let (bench, _, peripheral) = try await restarted(time)
+            try await peripheral.discover(level: .full)
+            try await sendEarly([1], bench, to: peripheral)
+            await refuseWrites(bench)
+            async let first = try? peripheral.subscribe(to: 0xFFF1)
+            async let second = try? peripheral.subscribe(to: 0xFFF1)
+            let sequences = await [first, second].compactMap(\.self)
+            #expect(sequences.isEmpty)
+            await bench.device.behave(nil)
+            var values = try await peripheral.subscribe(to: 0xFFF1).makeAsyncIterator()
+            #expect(try await bench.device.notify(0xFFF1, [2]))
+            #expect(try await values.next()?.bytes == [1])
+            #expect(await peripheral.statistics.unsolicitedNotifications == 0)
         }
     }
 

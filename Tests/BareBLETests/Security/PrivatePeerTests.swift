@@ -182,6 +182,53 @@ import Testing
         }
     }
 
+    /// The links of a session have the identity of the peer, and the state has the address that it was begun with.
+    @Test(.row("S11")) func aSessionThatIsRestoredContinuesTheLinkThatWasHandedOver() async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let bench = try await SecurityBench(time, isPrivate: true)
+            try await bench.pair()
+            let store = StateStore(directory: folder.path, identifier: "hub")
+            let environment = ServiceEnvironment(variables: [:], processID: 1)
+            let first = SecurityBench.central(bench.radio, bench.bonds, change: { $0.stateStore = store })
+            _ = try await first.restore(from: environment)
+            let session = try await first.session(with: bench.id)
+            #expect(try await session.ready().id == identity)
+            let links = await first.suspend(keepingLinks: true)
+            #expect(links.map(\.peer) == [identity])
+            let second = SecurityBench.central(bench.radio, bench.bonds, change: { $0.stateStore = store })
+            let restoration = try await second.restore(links, from: environment)
+            #expect(restoration.links.isEmpty)
+            let restored = try #require(restoration.peer(bench.id))
+            if case .adopted(let next) = restored.outcome {
+                #expect(try await next.ready(within: .seconds(20)).id == identity)
+            } else {
+                Issue.record("\(restored.outcome)")
+            }
+            await second.suspend()
+        }
+    }
+
+    @Test func aPeerIsForgottenUnderAllItsNames() async throws {
+        try await VirtualTime.run { time in
+            let folder = try Folder()
+            let bench = try await SecurityBench(time, isPrivate: true)
+            try await bench.pair()
+            let store = StateStore(directory: folder.path, identifier: "hub")
+            let environment = ServiceEnvironment(variables: [:], processID: 1)
+            let first = SecurityBench.central(bench.radio, bench.bonds, change: { $0.stateStore = store })
+            _ = try await first.restore(from: environment)
+            let session = try await first.session(with: bench.id)
+            let link = try await session.ready()
+            await first.forget(try #require(link.id))
+            await first.suspend()
+            #expect(session.state == .ended)
+            let second = SecurityBench.central(bench.radio, bench.bonds, change: { $0.stateStore = store })
+            #expect(try await second.restore(from: environment).peers.isEmpty)
+            await second.suspend()
+        }
+    }
+
     @Test(.row("S11")) func aPeerThatIsAwayTimesOut() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time, isPrivate: true)

@@ -324,6 +324,37 @@ import Testing
         }
     }
 
+    /// The device gives its name to the first of two managers that read it.
+    @Test func aNameThatIsReadForOneManagerAloneIsReportedToBoth() async throws {
+        try await Bench.run { bench in
+            let device = bench.radio.peripheral(.battery)
+            let id = PeerID(address: BluetoothAddress(rawValue: 0xC0_0000_0000_04), type: .random)
+            await bench.radio.place(device, as: id, advertising: VirtualAdvertisement([2, 1, 6]))
+            let reads = Lock(0)
+            await device.behave { request, respond in
+                let isOfName = request.first == 0x08 && request.suffix(2) == [0x00, 0x2A]
+                let count = reads.withLock { reads in
+                    if isOfName { reads += 1 }
+                    return reads
+                }
+                guard isOfName, count > 1 else { return respond(request).map { (delay: .zero, pdu: $0) } }
+                return [(delay: .zero, pdu: [0x01, 0x08, request[1], request[2], 0x0A])]
+            }
+            let (one, other) = try await bench.sharers()
+            one.peripheral.delegate = one.recorder
+            other.peripheral.delegate = other.recorder
+            one.manager.connect(one.peripheral)
+            other.manager.connect(other.peripheral)
+            try await one.recorder.wait(for: "didConnect 2")
+            try await other.recorder.wait(for: "didConnect 2")
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(reads.withLock { $0 } == 2)
+            #expect(one.recorder.lines.contains("didUpdateName Virtual battery"))
+            #expect(other.recorder.lines.contains("didUpdateName Virtual battery"))
+            #expect(other.peripheral.name == "Virtual battery")
+        }
+    }
+
     @Test func anObserverOfTheNameMayCancelTheConnection() async throws {
         try await Bench.run { bench in
             let device = bench.radio.peripheral(.battery)
