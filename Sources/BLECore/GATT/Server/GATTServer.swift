@@ -477,6 +477,8 @@ extension GATTServer {
         var isServiceChanged = false
         /// When the client must have confirmed it; `nil` until it was sent.
         var deadline: BootInstant?
+        /// Whether the services have changed since: its confirmation does not say that the client knows of that.
+        var isOvertaken = false
     }
 
     private struct Configured {
@@ -524,7 +526,7 @@ extension GATTServer {
             }
             indication = nil
             if let id = confirmed.id { actions.append(.finish(id, failure: nil)) }
-            if confirmed.isServiceChanged, pendingChange == nil { awareness = .aware }
+            if confirmed.isServiceChanged, pendingChange == nil, !confirmed.isOvertaken { awareness = .aware }
             if confirmed.isServiceChanged { recordChanged(database, now, &actions) }
         case .response where opcode.specificationName == nil:
             // An undefined opcode without the command flag is a request, even or odd.
@@ -1548,6 +1550,7 @@ extension GATTServer {
         outbox = []
         if case .offered = writing, let offered = packets.popFirst() {
             outbox.append(offered)
+        indication?.isOvertaken = true
             changedSinceOffer = changedSinceOffer.merged(with: handles)
         }
         for packet in packets {
@@ -1798,7 +1801,7 @@ extension GATTServer {
         /// An indication that the client has not confirmed.
         package struct Indication: Hashable, Sendable {
             package var handle: AttributeHandle
-            /// A Boolean value that indicates whether it reports a change of the services.
+            /// A Boolean value that indicates whether it reports the latest change of the services.
             package var isServiceChanged: Bool
             /// The handles of that change.
             package var change: ClosedRange<AttributeHandle>?
@@ -1865,8 +1868,9 @@ extension GATTServer {
         remains.isPreparedStale = prepared.isStale
         if let indication, let deadline = indication.deadline {
             remains.indication = Remains.Indication(
-                handle: indication.handle, isServiceChanged: indication.isServiceChanged, change: indication.change,
-                deadline: deadline)
+                handle: indication.handle,
+                isServiceChanged: indication.isServiceChanged && !indication.isOvertaken,
+                change: indication.change, deadline: deadline)
         }
         return remains
     }
