@@ -69,7 +69,9 @@ package struct GATTServer: Sendable {
     private var writing = Writing.ready
     /// The handles of the services that have changed since the packet was offered.
     private var changedSinceOffer: ClosedRange<AttributeHandle>?
-    private var hasRefusedUpdate = false
+    /// Whether there was no room for a notification, or an indication, since room was reported.
+    private var hasRefusedNotification = false
+    private var hasRefusedIndication = false
     private var indication: Indication?
     private var waiting: [Indication] = []
 
@@ -475,10 +477,10 @@ extension GATTServer {
         /// The change that it reports, if it is a Service Changed.
         var change: ClosedRange<AttributeHandle>?
         var isServiceChanged = false
-        /// When the client must have confirmed it; `nil` until it was sent.
-        var deadline: BootInstant?
         /// Whether the services have changed since: its confirmation does not say that the client knows of that.
         var isOvertaken = false
+        /// When the client must have confirmed it; `nil` until it was sent.
+        var deadline: BootInstant?
     }
 
     private struct Configured {
@@ -1199,7 +1201,9 @@ extension GATTServer {
     ) -> (outcome: UpdateOutcome, actions: [Action]) {
         var actions: [Action] = []
         let outcome = update(value, of: handle, id: id, database)
-        if outcome == .full { hasRefusedUpdate = true }
+        if outcome == .full {
+            noteRefusal(isNotification: configuration(of: handle, in: database).contains(.notifications))
+        }
         proceed(database, &actions)
         return (outcome, actions)
     }
@@ -1208,8 +1212,12 @@ extension GATTServer {
     package mutating func hasRoom(for handle: AttributeHandle, in database: ServerDatabase) -> Bool {
         let isNotified = configuration(of: handle, in: database).contains(.notifications)
         let hasRoom = isNotified ? !hasNotification && !isBlocked : waiting.count < limits.waitingIndications
-        if !hasRoom, !isClosed { hasRefusedUpdate = true }
+        if !hasRoom, !isClosed { noteRefusal(isNotification: isNotified) }
         return hasRoom || isClosed
+    }
+
+    private mutating func noteRefusal(isNotification: Bool) {
+        if isNotification { hasRefusedNotification = true } else { hasRefusedIndication = true }
     }
 
     private mutating func update(
@@ -1262,7 +1270,7 @@ extension GATTServer {
             size += value.count + 4
         }
         notify(packet)
-        if outcomes.contains(.full) { hasRefusedUpdate = true }
+        if outcomes.contains(.full) { noteRefusal(isNotification: true) }
         proceed(database, &actions)
         return (outcomes, actions)
     }
@@ -1290,10 +1298,11 @@ extension GATTServer {
     package mutating func cancelUpdate(_ id: UpdateID, in database: ServerDatabase) -> [Action] {
         var actions: [Action] = []
         if case .offered = writing { return actions }
-        guard outbox.contains(where: { $0.has(id) }) || waiting.contains(where: { $0.id == id }) else { return actions }
+        let isNotification = outbox.contains { $0.has(id) }
+        guard isNotification || waiting.contains(where: { $0.id == id }) else { return actions }
         outbox = outbox.compactMap { $0.without(id) }
         waiting.removeAll { $0.id == id }
-        hasRefusedUpdate = true
+        noteRefusal(isNotification: isNotification)
         proceed(database, &actions)
         return actions
     }
@@ -1349,13 +1358,21 @@ extension GATTServer {
         guard !isClosed else { return }
         nextIndication(database, &actions)
         let packet = nextPacket(database, &actions)
-        if hasRefusedUpdate, !hasNotification, !isBlocked, waiting.count < limits.waitingIndications {
-            hasRefusedUpdate = false
-            actions.append(.readyToUpdate)
-        }
+        reportRoom(&actions)
         guard let packet else { return }
         writing = .offered
         actions.append(.send(packet.bytes))
+    }
+
+    /// Reports that there is room for updates of a kind for which there was none. Notifications do not wait for a client
+    /// that is slow to confirm its indications.
+    private mutating func reportRoom(_ actions: inout [Action]) {
+        guard !hasNotification, !isBlocked else { return }
+        let hasRoomForIndication = waiting.count < limits.waitingIndications
+        guard hasRefusedNotification || hasRefusedIndication && hasRoomForIndication else { return }
+        hasRefusedNotification = false
+        if hasRoomForIndication { hasRefusedIndication = false }
+        actions.append(.readyToUpdate)
     }
 
     private mutating func nextIndication(_ database: ServerDatabase, _ actions: inout [Action]) {
@@ -1533,6 +1550,7 @@ extension GATTServer {
     package mutating func becomeUnaware() {
         guard !isClosed else { return }
         awareness = .unaware
+        indication?.isOvertaken = true
         prepared.databaseChanged()
     }
 
@@ -1550,7 +1568,6 @@ extension GATTServer {
         outbox = []
         if case .offered = writing, let offered = packets.popFirst() {
             outbox.append(offered)
-        indication?.isOvertaken = true
             changedSinceOffer = changedSinceOffer.merged(with: handles)
         }
         for packet in packets {

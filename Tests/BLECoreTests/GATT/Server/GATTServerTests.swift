@@ -538,6 +538,10 @@ import Testing
         #expect(client.takeEvents().isEmpty)
         client.makeRoom()
         #expect(client.takeSent() == ["1b100001", "1d130003"])
+        // Notifications do not wait for the confirmations of indications.
+        #expect(client.takeEvents() == [.notified(.init(0), failure: nil), .readyToUpdate])
+        #expect(client.update([4], of: 16) == .notified)
+        #expect(client.takeSent() == ["1b100004"])
         #expect(client.takeEvents() == [.notified(.init(0), failure: nil)])
         try client.send("1e")
         #expect(client.takeEvents() == [.finish(.init(0), failure: nil), .readyToUpdate])
