@@ -1292,15 +1292,20 @@ extension GATTServer {
         if let packet = Packet(updates) { outbox.append(packet) }
     }
 
-    /// Cancels an update that waits: a notification for which the system has no room, or an indication that comes after
-    /// another one. It is not sent, and nothing reports its end; `.readyToUpdate` does once there is room. Has no
-    /// effect on any other, nor while a packet is offered.
+    /// Cancels an update that waits: for room in the system, or an indication for the confirmation of another one. It is
+    /// not sent, and nothing reports its end; `.readyToUpdate` does once there is room. Has no effect on any other, nor
+    /// while a packet is offered.
     package mutating func cancelUpdate(_ id: UpdateID, in database: ServerDatabase) -> [Action] {
         var actions: [Action] = []
         if case .offered = writing { return actions }
         let isNotification = outbox.contains { $0.has(id) }
-        guard isNotification || waiting.contains(where: { $0.id == id }) else { return actions }
+        let isUnsent = indication.map { $0.id == id && $0.deadline == nil } ?? false
+        guard isNotification || isUnsent || waiting.contains(where: { $0.id == id }) else { return actions }
         outbox = outbox.compactMap { $0.without(id) }
+        if isUnsent {
+            outbox.removeAll { if case .indication = $0.kind { true } else { false } }
+            indication = nil
+        }
         waiting.removeAll { $0.id == id }
         noteRefusal(isNotification: isNotification)
         proceed(database, &actions)
