@@ -409,12 +409,12 @@ extension AdvertiseSession {
         guard entries[index].isOn || isCommandOut(for: entries[index].id) else {
             return advance(at: now)
         }
-        var actions: [Action] = []
-        if event.status.isSuccess {
-            counts.connections &+= 1
-            actions.append(.notify(.connected(entries[index].id, event.handle)))
+        guard event.status.isSuccess else {
+            return endedWithoutLink(index, event.status, at: now) + advance(at: now)
         }
-        return actions + centralConnected(index, at: now) + advance(at: now)
+        counts.connections &+= 1
+        let connected = Action.notify(.connected(entries[index].id, event.handle))
+        return [connected] + centralConnected(index, at: now) + advance(at: now)
     }
 
     /// LE (Enhanced) Connection Complete was read: ours, the kernel's or that of a central that has connected.
@@ -439,7 +439,7 @@ extension AdvertiseSession {
     package mutating func linkEnded(at now: BootInstant) -> [Action] {
         links = max(0, links - 1)
         for index in entries.indices {
-            guard case .noRoom = entries[index].pause else { continue }
+            guard Self.mayBeShortOfRoom(entries[index].pause) else { continue }
             entries[index].notBefore = nil
             // The pauses were for that.
             entries[index].retry.reset()
@@ -705,6 +705,15 @@ extension AdvertiseSession {
         return interrupt(index, .connected)
     }
 
+    /// The controller has ended a set, and no central has connected. It may do so each time at once.
+    private mutating func endedWithoutLink(_ index: Int, _ status: HCIStatus, at now: BootInstant) -> [Action] {
+        guard entries[index].isOn, case .run = entries[index].goal else { return centralConnected(index, at: now) }
+        noteTimeOnAir(index, at: now)
+        entries[index].position = .uncertain
+        let opcode = controller.enable(true, entries[index].handle).opcode
+        return retry(index, HCICommandFailure(opcode: opcode, reason: .status(status)), at: now)
+    }
+
     /// A set that is on air no more: pauses are short again after a long time there.
     private mutating func noteTimeOnAir(_ index: Int, at now: BootInstant) {
         guard case .on(let since) = entries[index].position else { return }
@@ -802,6 +811,16 @@ extension AdvertiseSession {
             .packetTooLong:
             true
         default: false
+        }
+    }
+
+    /// Whether the end of a link may be what a set waits for. Links that are older than the session are not counted, so
+    /// that the controller may be short of room although no link is known.
+    private static func mayBeShortOfRoom(_ pause: Pause?) -> Bool {
+        switch pause {
+        case .noRoom?: true
+        case .failed(let failure)?: isShortage(failure.status)
+        case nil, .adapterDown?, .requested?, .connected?, .disturbed?: false
         }
     }
 

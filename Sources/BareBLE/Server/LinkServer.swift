@@ -114,6 +114,9 @@ final class LinkServer: @unchecked Sendable {
     /// The tasks and questions that are unfinished.
     var outstanding: Int { updates.count + questions.count + (running == nil ? 0 : 1) }
 
+    /// Whether the application has not returned what a request or a command of the client needs.
+    var isAsking: Bool { running != nil || !questions.isEmpty }
+
     /// The client's configuration of the value at a handle.
     func configuration(of handle: AttributeHandle) -> GATTDescriptor.ClientConfiguration {
         machine.configuration(of: handle, in: services.database)
@@ -211,7 +214,7 @@ extension LinkServer {
 
 extension LinkServer {
     /// Whether no response is due, and no command unfinished.
-    var isSettled: Bool { machine.isSettled && questions.isEmpty && running == nil }
+    var isSettled: Bool { machine.isSettled && !isAsking }
 
     /// The state of the client; `nil` while a response is due, or a command is unfinished.
     var remains: GATTServer.Remains? { isSettled ? machine.remains : nil }

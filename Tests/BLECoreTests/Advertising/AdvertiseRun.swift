@@ -126,6 +126,14 @@ final class AdvertiseRun {
         } catch { Issue.record(error) }
     }
 
+    /// The controller ends the set with this handle, and no central has connected.
+    func end(_ handle: UInt8, _ status: HCIStatus) {
+        controller.sets[handle]?.isEnabled = false
+        do {
+            perform(session.received(try Self.terminated(handle, status), at: now))
+        } catch { Issue.record(error) }
+    }
+
     func powerOff() {
         isUp = false
         out = nil
@@ -138,10 +146,10 @@ final class AdvertiseRun {
         perform(session.adapterUp(at: now))
     }
 
-    static func terminated(_ handle: UInt8) throws -> LEAdvertisingSetTerminated {
+    static func terminated(_ handle: UInt8, _ status: HCIStatus = .success) throws -> LEAdvertisingSetTerminated {
         guard
             case .advertisingSetTerminated(let event) = try HCIEvent(
-                [0x3E, 6, 0x12, 0, handle, 0x40, 0, 0].span)
+                [0x3E, 6, 0x12, status.rawValue, handle, 0x40, 0, 0].span)
         else {
             throw WrongEvent()
         }

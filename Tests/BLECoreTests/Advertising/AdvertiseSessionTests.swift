@@ -389,6 +389,39 @@ import Testing
         #expect(run.events.last == .resumed(id) && run.controller.onAir.count == 1)
     }
 
+    /// A link that was up before the session began is not counted.
+    @Test(.row("P11")) func theEndOfALinkMakesRoomAlsoWhereNoneIsKnown() throws {
+        let run = AdvertiseRun(hasSets: true, setLimit: 1, at: start)
+        let id = run.started(try Self.plan())
+        run.controller.disableAll()
+        run.perform(run.session.foreignCompletion(.leSetExtendedAdvertisingEnable, .success, at: run.now))
+        run.advance(by: .milliseconds(60))
+        run.respond(.status(.connectionLimitExceeded))
+        let failure = HCICommandFailure(
+            opcode: .leSetExtendedAdvertisingEnable, reason: .status(.connectionLimitExceeded))
+        #expect(run.events.last == .interrupted(id, .failed(failure)) && run.out == nil)
+        run.perform(run.session.linkEnded(at: run.now))
+        run.respondAll()
+        #expect(run.events.last == .resumed(id) && run.controller.onAir.count == 1)
+    }
+
+    /// The controller would be sent the same command without end.
+    @Test func aSetThatTheControllerEndsWithoutALinkIsEnabledAgainAfterPausesThatGrow() throws {
+        let run = AdvertiseRun(hasSets: true, setLimit: 1, at: start)
+        let id = run.started(try Self.plan())
+        let failure = HCICommandFailure(
+            opcode: .leSetExtendedAdvertisingEnable, reason: .status(.advertisingTimeout))
+        for pause in [500, 1_000, 2_000] {
+            run.end(0xE0, .advertisingTimeout)
+            #expect(run.events.last == .interrupted(id, .failed(failure)) && run.out == nil)
+            #expect(run.deadline == run.now + .milliseconds(pause))
+            run.advance(by: .milliseconds(pause))
+            run.respond()
+            #expect(run.events.last == .resumed(id) && run.controller.onAir.count == 1)
+        }
+        #expect(run.session.counts.connections == 0)
+    }
+
     /// What else the controller can do may depend on that.
     @Test(.row("W66")) func aSetIsOnAirWhileNothingHasEndedOrPausedIt() throws {
         let run = AdvertiseRun(hasSets: true, setLimit: 1, at: start)

@@ -86,6 +86,22 @@ import Testing
         }
     }
 
+    /// It may hold all buffers of the controller, which others need.
+    @Test(.row("P08")) func aCentralThatTakesNothingIsDisconnectedAfterTheLimitToo() async throws {
+        try await ServerBench.run(idleLimit: .seconds(30)) { bench in
+            try await bench.local.publish(bench.sensor)
+            let slow = try await bench.raw()
+            let id = slow.id
+            await slow.configure(bench.handle(0xFFF1), 1)
+            // Until its socket is full.
+            while try await bench.local.update([1], of: 0xFFF1, whenFull: .fail).outcomes[id] != .full {}
+            let waiting = bench.time.task { try await bench.local.update([2], of: 0xFFF1).outcomes[id] }
+            try await bench.central.clock.sleep(for: .seconds(32))
+            #expect(await bench.local.centrals.isEmpty)
+            #expect(try await waiting.value == .disconnected)
+        }
+    }
+
     @Test(.row("P07")) func aSecondRequestBeforeTheResponseClosesItsLinkAlone() async throws {
         try await ServerBench.run { bench in
             let clock = bench.central.clock

@@ -1165,7 +1165,8 @@ def a_bluetoothd_that_comes_and_goes_takes_links_meanwhile_alone():
         same(events(server).count("connected"), 2, "links")
 
 
-# After the tests that pair by bluetoothctl, which does not pair in the same boot after this one; the cause is not known.
+# After the tests that pair: bluetoothctl does not in the same boot after this one. The likely cause is the random address of the kernel's
+# last instance, which is read in sources alone: Docs/maintainers/advertising-instances.md.
 @row("P29")
 @test
 def what_a_bluetoothd_that_begins_removes_is_advertised_again_beside_it():

@@ -69,7 +69,9 @@ package struct GATTServer: Sendable {
     private var writing = Writing.ready
     /// The handles of the services that have changed since the packet was offered.
     private var changedSinceOffer: ClosedRange<AttributeHandle>?
-    private var hasRefusedUpdate = false
+    /// Whether there was no room for a notification, or an indication, since room was reported.
+    private var hasRefusedNotification = false
+    private var hasRefusedIndication = false
     private var indication: Indication?
     private var waiting: [Indication] = []
 
@@ -475,6 +477,8 @@ extension GATTServer {
         /// The change that it reports, if it is a Service Changed.
         var change: ClosedRange<AttributeHandle>?
         var isServiceChanged = false
+        /// Whether the services have changed since: its confirmation does not say that the client knows of that.
+        var isOvertaken = false
         /// When the client must have confirmed it; `nil` until it was sent.
         var deadline: BootInstant?
     }
@@ -524,7 +528,7 @@ extension GATTServer {
             }
             indication = nil
             if let id = confirmed.id { actions.append(.finish(id, failure: nil)) }
-            if confirmed.isServiceChanged, pendingChange == nil { awareness = .aware }
+            if confirmed.isServiceChanged, pendingChange == nil, !confirmed.isOvertaken { awareness = .aware }
             if confirmed.isServiceChanged { recordChanged(database, now, &actions) }
         case .response where opcode.specificationName == nil:
             // An undefined opcode without the command flag is a request, even or odd.
@@ -1197,7 +1201,9 @@ extension GATTServer {
     ) -> (outcome: UpdateOutcome, actions: [Action]) {
         var actions: [Action] = []
         let outcome = update(value, of: handle, id: id, database)
-        if outcome == .full { hasRefusedUpdate = true }
+        if outcome == .full {
+            noteRefusal(isNotification: configuration(of: handle, in: database).contains(.notifications))
+        }
         proceed(database, &actions)
         return (outcome, actions)
     }
@@ -1206,8 +1212,12 @@ extension GATTServer {
     package mutating func hasRoom(for handle: AttributeHandle, in database: ServerDatabase) -> Bool {
         let isNotified = configuration(of: handle, in: database).contains(.notifications)
         let hasRoom = isNotified ? !hasNotification && !isBlocked : waiting.count < limits.waitingIndications
-        if !hasRoom, !isClosed { hasRefusedUpdate = true }
+        if !hasRoom, !isClosed { noteRefusal(isNotification: isNotified) }
         return hasRoom || isClosed
+    }
+
+    private mutating func noteRefusal(isNotification: Bool) {
+        if isNotification { hasRefusedNotification = true } else { hasRefusedIndication = true }
     }
 
     private mutating func update(
@@ -1260,7 +1270,7 @@ extension GATTServer {
             size += value.count + 4
         }
         notify(packet)
-        if outcomes.contains(.full) { hasRefusedUpdate = true }
+        if outcomes.contains(.full) { noteRefusal(isNotification: true) }
         proceed(database, &actions)
         return (outcomes, actions)
     }
@@ -1282,16 +1292,22 @@ extension GATTServer {
         if let packet = Packet(updates) { outbox.append(packet) }
     }
 
-    /// Cancels an update that waits: a notification for which the system has no room, or an indication that comes after
-    /// another one. It is not sent, and nothing reports its end; `.readyToUpdate` does once there is room. Has no
-    /// effect on any other, nor while a packet is offered.
+    /// Cancels an update that waits: for room in the system, or an indication for the confirmation of another one. It is
+    /// not sent, and nothing reports its end; `.readyToUpdate` does once there is room. Has no effect on any other, nor
+    /// while a packet is offered.
     package mutating func cancelUpdate(_ id: UpdateID, in database: ServerDatabase) -> [Action] {
         var actions: [Action] = []
         if case .offered = writing { return actions }
-        guard outbox.contains(where: { $0.has(id) }) || waiting.contains(where: { $0.id == id }) else { return actions }
+        let isNotification = outbox.contains { $0.has(id) }
+        let isUnsent = indication.map { $0.id == id && $0.deadline == nil } ?? false
+        guard isNotification || isUnsent || waiting.contains(where: { $0.id == id }) else { return actions }
         outbox = outbox.compactMap { $0.without(id) }
+        if isUnsent {
+            outbox.removeAll { if case .indication = $0.kind { true } else { false } }
+            indication = nil
+        }
         waiting.removeAll { $0.id == id }
-        hasRefusedUpdate = true
+        noteRefusal(isNotification: isNotification)
         proceed(database, &actions)
         return actions
     }
@@ -1347,13 +1363,21 @@ extension GATTServer {
         guard !isClosed else { return }
         nextIndication(database, &actions)
         let packet = nextPacket(database, &actions)
-        if hasRefusedUpdate, !hasNotification, !isBlocked, waiting.count < limits.waitingIndications {
-            hasRefusedUpdate = false
-            actions.append(.readyToUpdate)
-        }
+        reportRoom(&actions)
         guard let packet else { return }
         writing = .offered
         actions.append(.send(packet.bytes))
+    }
+
+    /// Reports that there is room for updates of a kind for which there was none. Notifications do not wait for a client
+    /// that is slow to confirm its indications.
+    private mutating func reportRoom(_ actions: inout [Action]) {
+        guard !hasNotification, !isBlocked else { return }
+        let hasRoomForIndication = waiting.count < limits.waitingIndications
+        guard hasRefusedNotification || hasRefusedIndication && hasRoomForIndication else { return }
+        hasRefusedNotification = false
+        if hasRoomForIndication { hasRefusedIndication = false }
+        actions.append(.readyToUpdate)
     }
 
     private mutating func nextIndication(_ database: ServerDatabase, _ actions: inout [Action]) {
@@ -1531,6 +1555,7 @@ extension GATTServer {
     package mutating func becomeUnaware() {
         guard !isClosed else { return }
         awareness = .unaware
+        indication?.isOvertaken = true
         prepared.databaseChanged()
     }
 
@@ -1798,7 +1823,7 @@ extension GATTServer {
         /// An indication that the client has not confirmed.
         package struct Indication: Hashable, Sendable {
             package var handle: AttributeHandle
-            /// A Boolean value that indicates whether it reports a change of the services.
+            /// A Boolean value that indicates whether it reports the latest change of the services.
             package var isServiceChanged: Bool
             /// The handles of that change.
             package var change: ClosedRange<AttributeHandle>?
@@ -1865,8 +1890,9 @@ extension GATTServer {
         remains.isPreparedStale = prepared.isStale
         if let indication, let deadline = indication.deadline {
             remains.indication = Remains.Indication(
-                handle: indication.handle, isServiceChanged: indication.isServiceChanged, change: indication.change,
-                deadline: deadline)
+                handle: indication.handle,
+                isServiceChanged: indication.isServiceChanged && !indication.isOvertaken,
+                change: indication.change, deadline: deadline)
         }
         return remains
     }

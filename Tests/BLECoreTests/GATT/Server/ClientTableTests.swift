@@ -115,7 +115,7 @@ import Testing
         #expect(other.record(of: Self.second, bond: 7) == nil && other.count == 2)
     }
 
-    @Test("of too many clients the least recently seen goes, and never one that is connected")
+    @Test("of too many clients the least recently seen goes, and never one that is connected", .row("P16"))
     func leastRecentlySeen() throws {
         var table = ClientTable()
         for number in 0..<ClientTable.limit { table.store(Self.record(), of: Self.peer(number), bond: 1) }

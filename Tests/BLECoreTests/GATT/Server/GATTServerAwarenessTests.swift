@@ -106,6 +106,29 @@ import Testing
         #expect(try client.send("0a1000") == ["0b01"])
     }
 
+    @Test("a confirmation makes a client aware of no change that came after the indication")
+    func confirmedAfterAnotherChange() throws {
+        var client = try Self.client()
+        try client.send("1209000200")
+        try Self.publish(&client)
+        #expect(client.takeSent() == ["1d080012001500"])
+        // It ends its subscription before it confirms: the next change is not indicated.
+        #expect(try client.send("1209000000") == ["0112090012"])
+        #expect(try client.send("1209000000") == ["13"])
+        try Self.publish(&client)
+        #expect(client.takeSent().isEmpty)
+        let remains = try #require(client.server.remains)
+        #expect(try client.send("1e").isEmpty)
+        #expect(try client.send("0a1000") == ["010a100012"])
+        // Nor does it where the link was handed over in between.
+        var later = ServedClient(client.database)
+        later.now = client.now
+        later.server = GATTServer(
+            limits: GATTServer.Limits(), remains: remains, change: nil, in: later.database, at: later.now)
+        #expect(try later.send("1e").isEmpty)
+        #expect(try later.send("0a1000") == ["010a100012"])
+    }
+
     @Test("A change comes before the values that wait")
     func changeFirst() throws {
         var client = try ServedClient([

@@ -445,6 +445,22 @@ import Testing
         #expect(client.takeEvents() == [.readyToUpdate])
     }
 
+    @Test("an indication that waits for room is cancelled, and the next one takes its place; one that was sent is not")
+    func cancelledIndication() throws {
+        var client = try Self.client([.read, .indicate])
+        try client.send("1211000200")
+        client.events.removeAll()
+        client.hasRoom = false
+        for id: UInt64 in 1...2 { client.update([UInt8(id)], of: 16, id: id) }
+        client.perform(client.server.cancelUpdate(.init(1), in: client.database))
+        client.makeRoom()
+        #expect(client.takeSent() == ["1d100002"])
+        #expect(client.takeEvents() == [.readyToUpdate])
+        client.perform(client.server.cancelUpdate(.init(2), in: client.database))
+        try client.send("1e")
+        #expect(client.takeEvents() == [.finish(.init(2), failure: nil)])
+    }
+
     @Test("the next indication waits for the confirmation; requests do not")
     func theNextIndicationWaitsForTheConfirmation() throws {
         var client = try Self.client([.read, .indicate])
@@ -538,6 +554,10 @@ import Testing
         #expect(client.takeEvents().isEmpty)
         client.makeRoom()
         #expect(client.takeSent() == ["1b100001", "1d130003"])
+        // Notifications do not wait for the confirmations of indications.
+        #expect(client.takeEvents() == [.notified(.init(0), failure: nil), .readyToUpdate])
+        #expect(client.update([4], of: 16) == .notified)
+        #expect(client.takeSent() == ["1b100004"])
         #expect(client.takeEvents() == [.notified(.init(0), failure: nil)])
         try client.send("1e")
         #expect(client.takeEvents() == [.finish(.init(0), failure: nil), .readyToUpdate])
