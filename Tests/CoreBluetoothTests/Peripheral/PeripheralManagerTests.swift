@@ -335,6 +335,28 @@ import Testing
         }
     }
 
+    /// The central sends all of it at once, and waits for no response.
+    @Test func aSubscriptionIsReportedAfterTheWritesBeforeIt() async throws {
+        try await Bench.run { bench in
+            let (manager, recorder, _, _) = try await offer(bench)
+            let phone = try await connect(bench)
+            let handle = try await phone.characteristic(0xFFF2).value
+            await phone.atOnce { phone in
+                for number in 0..<10 as Range<UInt8> { phone.command([number], at: handle) }
+                phone.command([1, 0], at: handle + 1)
+                phone.command([10], at: handle)
+                phone.command([0, 0], at: handle + 1)
+            }
+            try await recorder.wait(for: "didUnsubscribeFrom FFF2")
+            let lines = recorder.lines.map { $0.hasPrefix("didSubscribeTo") ? "didSubscribeTo" : $0 }
+            #expect(
+                lines == (0..<10).map { "didReceiveWrite [[\($0)]]" } + [
+                    "didSubscribeTo", "didReceiveWrite [[10]]", "didUnsubscribeFrom FFF2",
+                ])
+            _ = manager
+        }
+    }
+
     /// The queue runs nothing, and has no room, while a central subscribes and then writes.
     @Test func aRequestIsReportedAfterTheSubscriptionThatCameBeforeIt() async throws {
         try await Bench.run { bench in
@@ -723,4 +745,9 @@ private final class SilentDelegate: NSObject, CBPeripheralManagerDelegate {
     func peripheralManagerDidUpdateState(_ peripheral: CBPeripheralManager) {}
 
     func peripheralManager(_ peripheral: CBPeripheralManager, didReceiveRead request: CBATTRequest) {}
+}
+
+extension VirtualCentral {
+    /// Does something on the loop, so that nothing is read meanwhile.
+    fileprivate func atOnce(_ body: @Sendable (isolated VirtualCentral) -> Void) { body(self) }
 }
