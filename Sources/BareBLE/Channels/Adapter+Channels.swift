@@ -70,12 +70,9 @@ extension Adapter {
                     isEncrypted: request.isEncrypted)
             case (.pending, _) where loop.now() >= deadline:
                 throw BLEError(
-                    .timedOut, subject: "\(peer)", during: BLEError.opening(request.psm),
-                    because: "the peer did not respond in time",
-                    hint: request.isEncrypted || links.encryptionBeginning(of: link) != nil
-                        ? "It may require a better key than that of the link. \(BLEError.betterKeyHint) "
-                            + "Otherwise allow more time."
-                        : "It may require an encrypted link: pair first. Otherwise allow more time.")
+                    openingChannelTimedOut: request.psm, peer: peer,
+                    isEncrypted: request.isEncrypted || links.encryptionBeginning(of: link) != nil,
+                    isPairingConfigured: security.isConfigured)
             case (.pending, _), (.connected, _):
                 continue
             }

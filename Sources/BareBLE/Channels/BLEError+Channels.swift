@@ -79,6 +79,27 @@ extension BLEError {
         if code == .insufficientSecurity { self = requiring(.authentication) }
     }
 
+    /// Describes that a channel was not open in time. A refusal for lack of security may be the reason: the kernel
+    /// reports none, and only its questions about a pairing, which it asks by the management interface, are a sign.
+    ///
+    /// - Parameters:
+    ///   - isEncrypted: Whether the link is known to be encrypted.
+    ///   - isPairingConfigured: Whether this program may pair, so that it would know of such a refusal mostly.
+    init(openingChannelTimedOut psm: UInt16, peer: PeerID, isEncrypted: Bool, isPairingConfigured: Bool) {
+        let hint =
+            if isEncrypted {
+                "It may require a better key than that of the link. \(Self.betterKeyHint)"
+            } else if isPairingConfigured {
+                "It may require an encrypted link: pair first."
+            } else {
+                "It may require an encrypted link, which the kernel does not report to a program without "
+                    + "`Configuration.security`: set that, and pair first, or set `SecurityConfiguration.onDemand`."
+            }
+        self.init(
+            .timedOut, subject: "\(peer)", during: BLEError.opening(psm), because: "the channel did not open in time",
+            hint: hint + " Otherwise allow more time.")
+    }
+
     /// What makes a better key.
     static let betterKeyHint =
         "Pair with an agent that compares a number or enters a passkey: `Peripheral.pair` with `replacing: .always`, "

@@ -8,12 +8,13 @@ internal import BLELinux
 // - Asks the application, one question at a time, in the order of the packets. A handler that takes too long is
 //   cancelled, and the next question follows.
 // - Keeps the updates that found no room, in their order, and the tasks that wait for them.
-// - Passes on what the client has changed.
+// - Passes on what the client has changed: a subscription after the questions of the packets before it.
 //
 // Invariants
 // - Every update ends exactly once, at the latest with the link.
 // - A client that takes nothing has a bounded number of updates waiting; further ones end at once, as `.full`.
 // - At most one handler runs for a link. Its result is used if the machine still has the question.
+// - Changes of subscriptions keep their order. A bounded number waits for questions; beyond that they wait no longer.
 // - Between a look at the machine and its next action no other code runs: all of it runs on the event loop's thread.
 
 /// The server side of one link.
@@ -57,6 +58,16 @@ final class LinkServer: @unchecked Sendable {
         let deadline: BootInstant
     }
 
+    /// What waits for the questions before it, in the order of the packets.
+    private enum Waiting {
+        case question(Asked)
+        /// A subscription has changed.
+        case change(Event)
+    }
+
+    /// The number of questions and changes beyond which changes are reported before their turn.
+    private static let waitingLimit = 128
+
     private let loop: EventLoop
     private let services: PublishedServices
     private let limits: GATTServer.Limits
@@ -71,7 +82,7 @@ final class LinkServer: @unchecked Sendable {
 
     /// The values that the client has subscribed to, as the owner knows it.
     private var subscribed: Set<AttributeHandle> = []
-    private var questions: [Asked] = []
+    private var waiting: [Waiting] = []
     private var running: (asked: Asked, task: Task<Void, Never>)?
     private var timer = DeadlineTimer()
 
@@ -112,10 +123,10 @@ final class LinkServer: @unchecked Sendable {
     var statistics: GATTServer.Statistics { machine.statistics }
 
     /// The tasks and questions that are unfinished.
-    var outstanding: Int { updates.count + questions.count + (running == nil ? 0 : 1) }
+    var outstanding: Int { updates.count + waiting.count + (running == nil ? 0 : 1) }
 
     /// Whether the application has not returned what a request or a command of the client needs.
-    var isAsking: Bool { running != nil || !questions.isEmpty }
+    var isAsking: Bool { running != nil || !waiting.isEmpty }
 
     /// The client's configuration of the value at a handle.
     func configuration(of handle: AttributeHandle) -> GATTDescriptor.ClientConfiguration {
@@ -149,7 +160,7 @@ extension LinkServer {
 
     /// Processes a packet of the client.
     func received(_ pdu: [UInt8]) {
-        perform(services.serve { machine.received(pdu, in: &$0, at: loop.now()) })
+        perform(services.serve { machine.received(pdu, in: &$0, at: loop.now()) }, isOfPacket: true)
     }
 
     /// The kernel has dropped packets of the client, which were not read in time.
@@ -187,6 +198,8 @@ extension LinkServer {
 
     /// The services in `handles` have changed.
     func databaseChanged(_ handles: ClosedRange<AttributeHandle>) {
+        // Later the handles may have other characteristics.
+        reportChanges()
         // The machine does the same with those that wait for the kernel.
         for update in pending where handles.contains(update.handle) { updateEnded(update.number, .notSubscribed) }
         pending.removeAll { handles.contains($0.handle) }
@@ -195,10 +208,11 @@ extension LinkServer {
 
     /// Ends everything with the link.
     func linkLost() {
+        reportChanges()
         perform(machine.ended(in: services.database))
         running?.task.cancel()
         running = nil
-        questions = []
+        waiting = []
         pending = []
         timer.cancel(on: loop)
         link = nil
@@ -249,9 +263,13 @@ extension LinkServer {
 // MARK: - The machine's actions
 
 extension LinkServer {
-    /// - Parameter isContinuation: Whether a question continues the packet whose result is known now: it comes before
-    ///   those of later packets.
-    private func perform(_ actions: [GATTServer.Action], isContinuation: Bool = false) {
+    /// - Parameters:
+    ///   - isContinuation: Whether a question continues the packet whose result is known now: it comes before those of
+    ///     later packets.
+    ///   - isOfPacket: Whether the actions are those of a packet that has arrived.
+    private func perform(
+        _ actions: [GATTServer.Action], isContinuation: Bool = false, isOfPacket: Bool = false
+    ) {
         var actions = actions
         while !actions.isEmpty {
             var next: [GATTServer.Action] = []
@@ -259,13 +277,15 @@ extension LinkServer {
                 switch action {
                 case .ask(let token, let question, let deadline):
                     let asked = Asked(token: token, question: question, deadline: deadline)
-                    questions.insert(asked, at: isContinuation ? 0 : questions.count)
+                    waiting.insert(.question(asked), at: isContinuation ? 0 : waiting.count)
                 case .store(let record): report?(.store(record))
                 case .configured(let handle, let configuration, let isRestored):
                     // Indications instead of notifications are the same subscription.
                     let isChange =
                         configuration.isEmpty ? subscribed.remove(handle) != nil : subscribed.insert(handle).inserted
-                    if isChange { report?(.configured(handle, configuration, isRestored: isRestored)) }
+                    guard isChange else { continue }
+                    let change = Event.configured(handle, configuration, isRestored: isRestored)
+                    if isContinuation { report?(change) } else { passOn(change, waits: isOfPacket) }
                 case .wrote(let handle, let value): report?(.wrote(handle, value))
                 case .dropped(let handle): report?(.dropped(handle))
                 case .notified(let id, let failure):
@@ -324,18 +344,40 @@ extension LinkServer {
 // MARK: - Questions
 
 extension LinkServer {
-    /// Asks the application the next question.
+    /// Asks the application the next question, and reports the changes before it.
     private func askNext() {
         let now = loop.now()
-        while running == nil, !questions.isEmpty {
-            let asked = questions.removeFirst()
-            guard asked.deadline > now, let handler else { continue }
-            let task = Task(executorPreference: loop) { [weak self] in
-                let result = await handler(asked.question)
-                self?.finished(asked.token, result)
+        while running == nil, !waiting.isEmpty {
+            switch waiting.removeFirst() {
+            case .change(let change): report?(change)
+            case .question(let asked):
+                guard asked.deadline > now, let handler else { continue }
+                let task = Task(executorPreference: loop) { [weak self] in
+                    let result = await handler(asked.question)
+                    self?.finished(asked.token, result)
+                }
+                running = (asked, task)
             }
-            running = (asked, task)
         }
+    }
+
+    /// Reports a change, after the questions that came before it if it waits for them.
+    private func passOn(_ change: Event, waits: Bool) {
+        if waits, running != nil || !waiting.isEmpty, waiting.count < Self.waitingLimit {
+            return waiting.append(.change(change))
+        }
+        reportChanges()
+        report?(change)
+    }
+
+    /// Reports the changes that wait, before their turn.
+    private func reportChanges() {
+        let former = waiting
+        waiting.removeAll { one in
+            if case .change = one { return true }
+            return false
+        }
+        for case .change(let change) in former { report?(change) }
     }
 
     private func finished(_ token: GATTServer.Token, _ result: GATTServer.HandlerResult) {

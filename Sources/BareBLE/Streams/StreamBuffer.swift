@@ -13,6 +13,8 @@ import BLELinux
 //   error.
 // - One consumer: a second task that waits at the same time gets an error, because only one of the two would get a value.
 // - Cancellation of the consuming task ends its wait at once, without an error: it is the usual way to stop.
+// - A receiver, in place of a consumer, is called with each element within the call that adds it. So elements of several
+//   buffers reach it in the order in which the producer has them.
 //
 // Invariants
 // - An element that is longer than `byteLimit` waits alone, if the policy drops the oldest ones; else it does not fit.
@@ -21,6 +23,7 @@ import BLELinux
 // - Each loss is in `droppedInTotal`, and in the `droppedBefore` of the next element that is added or still waits, if
 //   one follows.
 // - Nothing is added after the end.
+// - A receiver is called with no lock held, with every element in its order, then with the end, once.
 
 /// The policy of a bounded stream for a value that does not fit. Losses are always counted.
 public enum OverflowPolicy: Hashable, Sendable {
@@ -50,6 +53,9 @@ public enum OverflowPolicy: Hashable, Sendable {
 /// Hands elements from the event loop to one consumer, a whole batch at a time.
 final class StreamBuffer<Element: Sendable>: Sendable {
     typealias Entry = StreamEntry<Element>
+
+    /// Called with each element, and with `nil` at the end.
+    typealias Receiver = @Sendable (Entry?) -> Void
 
     /// Resumed with whether it was the only consumer.
     private typealias Waiter = CheckedContinuation<Bool, Never>
@@ -87,8 +93,8 @@ final class StreamBuffer<Element: Sendable>: Sendable {
     /// `losses` is the number of elements lost right before it, on the way to this buffer.
     @discardableResult
     func yield(_ element: Element, bytes: Int = 0, after losses: Int = 0) -> Bool {
-        let (waiter, goesOn, dropped) = state.withLock { state -> (Waiter?, Bool, Int) in
-            guard !state.isFinished else { return (nil, true, 0) }
+        let (waiter, goesOn, dropped, receiver) = state.withLock { state -> (Waiter?, Bool, Int, Receiver?) in
+            guard !state.isFinished else { return (nil, true, 0, nil) }
             let droppedSoFar = state.droppedInTotal
             state.droppedBefore += losses
             state.droppedInTotal += losses
@@ -99,7 +105,7 @@ final class StreamBuffer<Element: Sendable>: Sendable {
                 case .dropNewest:
                     state.droppedBefore += 1
                     state.droppedInTotal += 1
-                    return (nil, true, state.droppedInTotal - droppedSoFar)
+                    return (nil, true, state.droppedInTotal - droppedSoFar, nil)
                 case .fail:
                     state.droppedInTotal += 1
                     state.isFinished = true
@@ -108,14 +114,15 @@ final class StreamBuffer<Element: Sendable>: Sendable {
                         .valuesLost, subject: subject, during: "keep up with a stream",
                         because: "\(count) values were waiting and another one did not fit",
                         hint: "Consume values faster, raise the capacity, or choose a policy that drops and counts.")
-                    return (state.takeWaiter(), false, state.droppedInTotal - droppedSoFar)
+                    return (state.takeWaiter(), false, state.droppedInTotal - droppedSoFar, state.receiver)
                 }
             }
             state.append(element, bytes)
-            return (state.takeWaiter(), true, state.droppedInTotal - droppedSoFar)
+            return (state.takeWaiter(), true, state.droppedInTotal - droppedSoFar, state.receiver)
         }
         if dropped > 0 { drops?.add(dropped) }
         waiter?.resume(returning: true)
+        if let receiver { passOn(to: receiver) }
         return goesOn
     }
 
@@ -127,13 +134,32 @@ final class StreamBuffer<Element: Sendable>: Sendable {
 
     /// Ends the stream after the waiting elements; only the first call counts.
     func finish(_ failure: BLEError? = nil) {
-        let waiter = state.withLock { state -> Waiter? in
-            guard !state.isFinished else { return nil }
+        let (waiter, receiver) = state.withLock { state -> (Waiter?, Receiver?) in
+            guard !state.isFinished else { return (nil, nil) }
             state.isFinished = true
             state.failure = failure
-            return state.takeWaiter()
+            return (state.takeWaiter(), state.receiver)
         }
         waiter?.resume(returning: true)
+        if let receiver { passOn(to: receiver) }
+    }
+
+    /// Passes what waits, and each later element as it is added, to a receiver in place of a consumer. Call it where
+    /// elements are added, so that none is passed on twice at a time.
+    func forward(to receiver: @escaping Receiver) {
+        state.withLock { $0.receiver = receiver }
+        passOn(to: receiver)
+    }
+
+    /// Passes on what waits, and the end after it.
+    private func passOn(to receiver: Receiver) {
+        let (entries, isEnd) = state.withLock { state -> ([Entry], Bool) in
+            let isEnd = state.isFinished && state.receiver != nil
+            if isEnd { state.receiver = nil }
+            return (state.takeAll(), isEnd)
+        }
+        for entry in entries { receiver(entry) }
+        if isEnd { receiver(nil) }
     }
 
     /// Returns the waiting elements as soon as there are any; empty after the end of the stream or the cancellation of
@@ -193,6 +219,8 @@ extension StreamBuffer {
         var droppedBefore = 0
         var droppedInTotal = 0
         var waiter: Waiter?
+        /// The receiver in place of a consumer; `nil` without one, and after the end.
+        var receiver: Receiver?
         var isFinished = false
         var failure: BLEError?
 

@@ -79,6 +79,18 @@ public struct ValueSequence: AsyncSequence, Sendable {
         try await peripheral.unsubscribe(ids)
     }
 
+    /// Passes the values to `receiver` from now on, in place of an iterator: those that wait within this call, and later
+    /// ones while the peer's packets are read, so that values of several subscriptions come in the order of their
+    /// arrival. `nil` is the end of the sequence, with or without an error, once.
+    ///
+    /// Call it on the event loop, and keep the sequence. The receiver runs on the loop, or where the sequence is ended;
+    /// it must neither wait nor make calls of the peripheral.
+    package func forward(to receiver: @escaping @Sendable (ReceivedValue?) -> Void) {
+        buffer.forward { entry in
+            receiver(entry.map { $0.element.with(droppedBefore: $0.element.droppedBefore + $0.droppedBefore) })
+        }
+    }
+
     /// Returns an iterator over the values.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(

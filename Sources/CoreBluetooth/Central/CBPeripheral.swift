@@ -286,7 +286,9 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     /// Has the device send the values of a characteristic, or stop sending them.
     ///
     /// Notifications are preferred to indications. If that is so already, nothing is sent,
-    /// and the callback comes at once.
+    /// and the callback comes at once. Values are reported in the order in which they and the responses of the device
+    /// came, also of several characteristics. While the queue is blocked, up to 4,096 values or 1 MiB of a characteristic
+    /// wait; further ones are dropped, which the log states.
     open func setNotifyValue(_ enabled: Bool, for characteristic: CBCharacteristic) {
         guard let remote = remote(of: characteristic) else { return }
         perform(.alone, with: characteristic) { peripheral, link in

@@ -3,9 +3,11 @@
 // Duties
 // - Callbacks run in the order in which they were posted, one at a time, in blocks of the delegate's queue: never
 //   within the call that posts them.
-// - Sources that can produce without end (values, advertisements) wait for room before they post, so that a queue that
-//   the application blocks costs a bounded amount of memory. What waits at the source is bounded there,
-//   and losses are counted. Of states (subscriptions) the last one is reported when there is room.
+// - A queue that the application blocks costs a bounded amount of memory, and keeps its order. Values are posted when
+//   they arrive; `PostedValues` bounds how many wait. Of states (subscriptions) the last one is reported when there is
+//   room, before the requests that came after it. Advertisements, and writes without response of centrals, wait for room
+//   at their source, which has a bound of its own and counts losses: they keep their order among themselves, but an
+//   advertisement that waits there is reported after what is posted meanwhile.
 //
 // Invariants
 // - At most one block for the callbacks is on the queue. It runs the callbacks that it finds, and comes again for later

@@ -1,17 +1,18 @@
 // The link of one peripheral object: its calls, its subscriptions, and what is reported of them.
 //
 // Duties
-// - Start the calls in their order, several at a time: BareBLE puts the requests on air one by one, in the order in
-//   which the calls were started. A call that takes several requests (discovery, subscribing) runs alone, so that it
-//   keeps its place. One that takes none (a channel) runs beside them, as the device may take its time.
+// - Start the calls in their order. One at a time waits for a result, so that each is reported before the next one, and
+//   before the values that the device has sent after its response. Beside it run several writes without response, which
+//   BareBLE puts on air in the order in which they were started. A call that takes several requests (discovery,
+//   subscribing) runs alone, so that it keeps its place. A channel runs beside all, as the device may take its time.
 // - Report each call once, on the delegate's queue; and nothing after the end of the link.
-// - Forward values in order, no faster than the delegate's queue takes them.
+// - Post each value when it arrives, so that it keeps its place among the values of other characteristics and the reports
+//   of calls, however long the queue is blocked. Of each subscription a bounded number waits there. What arrives beyond
+//   that is dropped, the newest first, and logged: what is in the queue keeps its order.
 // - Count what waits, for `canSendWriteWithoutResponse` and for the bound of the queue.
 //
 // Invariants
-// - The phase goes from `waiting` to `up` to `over`; with `reconnects`, from `up` back to `waiting`. A link that was
-//   lost is `draining` until the values that came before are with the delegate's queue;
-//   the next link begins after that.
+// - The phase goes from `waiting` to `up` to `over`; with `reconnects`, from `up` back to `waiting`.
 // - Links have numbers, and a call has that of the link which the program knew when it made the call. One that was made
 //   before the loss of its link was reported does not go to the next link: its handles are those of the lost one.
 // - The flow has a lock of its own, because callers read it on their threads; everything else belongs to the loop.
@@ -37,7 +38,7 @@ actor PeripheralLink {
 
     /// What runs while a call does.
     enum Turn {
-        /// Several calls of this kind.
+        /// Calls of this kind: one that waits for a result, and several writes without response.
         case shared
         /// Nothing that takes requests.
         case alone
@@ -53,12 +54,14 @@ actor PeripheralLink {
         let turn: Turn
         /// Makes the call; `nil` if there is nothing to report.
         let run: @Sendable (Peripheral, PeripheralLink) async -> Report?
+
+        /// Whether it runs with others, and has a result.
+        var awaitsResult: Bool { turn == .shared && !cost.isCommand }
     }
 
     private enum Phase {
         case waiting
         case up(Peripheral)
-        case draining(next: (peripheral: Peripheral, mtu: Int)?)
         case over
     }
 
@@ -66,8 +69,10 @@ actor PeripheralLink {
         /// The number of the subscription among those of the link.
         let number: UInt64
         let values: ValueSequence
-        /// Reports the values; `nil` until the subscription itself was reported.
-        var task: Task<Void, Never>?
+        /// The values on the delegate's queue.
+        let posted = PostedValues()
+        /// Whether the values are reported; `false` until the subscription itself was.
+        var isReported = false
     }
 
     /// The number of calls that are under way at once, without those beside them.
@@ -89,6 +94,8 @@ actor PeripheralLink {
     private var next = 0
     private var running = 0
     private var isAloneRunning = false
+    /// Whether a call that waits for a result runs, of those that do not run alone.
+    private var isAwaitingResult = false
     private var subscriptions: [AttributeHandle: Subscription] = [:]
     private var lastSubscription: UInt64 = 0
     private var observer: Task<Void, Never>?
@@ -117,6 +124,14 @@ actor PeripheralLink {
         postEnd { if $0.hasManager { report($0) } }
     }
 
+    /// Runs a report as `post` does, and something before it also if they are gone.
+    private nonisolated func post(finally: @escaping @Sendable () -> Void, _ report: @escaping Report) {
+        callbacks.post { [owner] in
+            finally()
+            if let peripheral = owner.object, peripheral.hasManager { report(peripheral) }
+        }
+    }
+
     /// Runs the report of an end on the delegate's queue. The state of the peripheral object changes also if its
     /// manager is gone.
     private nonisolated func postEnd(_ report: @escaping Report) {
@@ -130,13 +145,7 @@ actor PeripheralLink {
 
     /// The link is up.
     func begin(_ peripheral: Peripheral, mtu: Int) {
-        switch phase {
-        case .waiting: break
-        case .draining:
-            phase = .draining(next: (peripheral, mtu))
-            return
-        case .up, .over: return
-        }
+        guard case .waiting = phase else { return }
         phase = .up(peripheral)
         lastLink += 1
         flow.reset()
@@ -166,33 +175,12 @@ actor PeripheralLink {
         postEnd { [self] in $0.disconnected(self, error, isReconnecting: false, at: time) }
     }
 
-    /// The link was lost. With `reconnects`, it waits for the next one.
+    /// The link was lost. With `reconnects`, it waits for the next one. The values that came before were posted before.
     func lost(_ error: CBError?) {
-        switch phase {
-        case .waiting, .up: break
-        case .draining:
-            // The next link has ended before the end of this one could be reported: that stands for both.
-            phase = .draining(next: nil)
-            return
-        case .over: return
-        }
-        // The values that came before are reported before. Other links do not wait for this one's queue.
-        let tasks = subscriptions.values.compactMap(\.task)
-        let time = CFAbsoluteTimeGetCurrent()
-        phase = .draining(next: nil)
-        guard !tasks.isEmpty else { return drained(error, at: time) }
-        Task(executorPreference: host.hub.loop) {
-            for task in tasks { await task.value }
-            await self.drained(error, at: time)
-        }
-    }
-
-    private func drained(_ error: CBError?, at time: CFAbsoluteTime) {
-        guard case .draining(let next) = phase else { return }
         let reconnects = options.reconnects
         guard close(reconnects ? .waiting : .over) else { return }
+        let time = CFAbsoluteTimeGetCurrent()
         postEnd { [self] in $0.disconnected(self, error, isReconnecting: reconnects, at: time) }
-        if let next { begin(next.peripheral, mtu: next.mtu) }
     }
 
     /// The link has ended, and there is no callback for it.
@@ -216,7 +204,7 @@ actor PeripheralLink {
     }
 
     private func endLater(_ subscription: Subscription) {
-        subscription.task?.cancel()
+        subscription.posted.close()
         Task(executorPreference: host.hub.loop) { try? await subscription.values.unsubscribe() }
     }
 
@@ -249,11 +237,12 @@ actor PeripheralLink {
 
     private func startCalls() {
         guard case .up(let peripheral) = phase else { return }
-        while next < waiting.count, mayStart(waiting[next].turn) {
+        while next < waiting.count, mayStart(waiting[next]) {
             let call = waiting[next]
             next += 1
             if call.turn != .beside { running += 1 }
             if call.turn == .alone { isAloneRunning = true }
+            if call.awaitsResult { isAwaitingResult = true }
             Task(executorPreference: host.hub.loop) {
                 let report = await call.run(peripheral, self)
                 await self.finished(call, report, on: peripheral)
@@ -266,9 +255,9 @@ actor PeripheralLink {
         }
     }
 
-    private func mayStart(_ turn: Turn) -> Bool {
-        switch turn {
-        case .shared: !isAloneRunning && running < Self.window
+    private func mayStart(_ call: Call) -> Bool {
+        switch call.turn {
+        case .shared: !isAloneRunning && running < Self.window && !(call.awaitsResult && isAwaitingResult)
         case .alone: running == 0
         case .beside: true
         }
@@ -277,6 +266,7 @@ actor PeripheralLink {
     private func finished(_ call: Call, _ report: Report?, on peripheral: Peripheral) {
         if call.turn != .beside { running -= 1 }
         if call.turn == .alone { isAloneRunning = false }
+        if call.awaitsResult { isAwaitingResult = false }
         guard case .up(let current) = phase, current === peripheral else { return startCalls() }
         if let report { post(report) }
         // A call beside others may end before the one that subscribes is reported.
@@ -307,36 +297,43 @@ actor PeripheralLink {
 
     /// Reports the values of subscriptions that have been reported themselves.
     private func reportValues() {
-        for (handle, subscription) in subscriptions where subscription.task == nil {
-            subscriptions[handle]?.task = report(subscription, of: handle)
+        for (handle, subscription) in subscriptions where !subscription.isReported {
+            subscriptions[handle]?.isReported = true
+            report(subscription, of: handle)
         }
     }
 
-    private func report(_ subscription: Subscription, of handle: AttributeHandle) -> Task<Void, Never> {
-        let (callbacks, logger, peer) = (callbacks, host.logger, peer)
-        return Task(executorPreference: host.hub.loop) {
-            do throws(BLEError) {
-                for try await value in subscription.values {
-                    if value.droppedBefore > 0 {
-                        logger.warning(
-                            "values were dropped: the delegate's queue is too slow",
-                            metadata: ["peer": "\(peer)", "count": "\(value.droppedBefore)"])
-                    }
-                    await callbacks.awaitRoom()
-                    // The end of the link may have been reported meanwhile.
-                    guard !Task.isCancelled else { return }
-                    self.post { $0.received(value.bytes, from: handle) }
-                }
-            } catch {
+    private func report(_ subscription: Subscription, of handle: AttributeHandle) {
+        let (posted, number, logger, peer) = (subscription.posted, subscription.number, host.logger, peer)
+        let loop = host.hub.loop
+        subscription.values.forward { [weak self] value in
+            guard let self else { return }
+            guard let value else {
                 // The end of the link is reported by the link.
+                Task(executorPreference: loop) { await self.ended(number, of: handle) }
+                return
             }
-            await self.ended(subscription, of: handle)
+            let bytes = value.bytes
+            switch posted.begin(bytes.count, after: value.droppedBefore) {
+            case .closed: return
+            case .full(let isFirst):
+                guard isFirst else { return }
+                logger.warning(
+                    "values are dropped: the delegate's queue is too slow", metadata: ["peer": "\(peer)"])
+            case .taken(let dropped):
+                if dropped > 0 {
+                    logger.warning(
+                        "values were dropped: the delegate's queue is too slow",
+                        metadata: ["peer": "\(peer)", "count": "\(dropped)"])
+                }
+                self.post(finally: { posted.finished(bytes.count) }) { $0.received(bytes, from: handle) }
+            }
         }
     }
 
     /// The values have ended, perhaps before the link: a call that enables them again is not to find them enabled.
-    private func ended(_ subscription: Subscription, of handle: AttributeHandle) {
-        guard case .up = phase, subscriptions[handle]?.number == subscription.number else { return }
+    private func ended(_ number: UInt64, of handle: AttributeHandle) {
+        guard case .up = phase, subscriptions[handle]?.number == number else { return }
         subscriptions[handle] = nil
         post { $0.valuesEnded(of: handle) }
     }
@@ -372,6 +369,58 @@ actor PeripheralLink {
         }
         post { $0.servicesChanged(handles) }
     }
+}
+
+/// The values of one subscription that are on the delegate's queue.
+final class PostedValues: Sendable {
+    /// The bounds of what waits there.
+    private static let (valueLimit, byteLimit) = (4_096, 1 << 20)
+
+    /// The outcome of a request for room.
+    enum Room {
+        /// The value has it; this many were dropped right before.
+        case taken(after: Int)
+        /// There is none. `isFirst` is whether the value before had some.
+        case full(isFirst: Bool)
+        /// The subscription has ended, so no value is posted any more.
+        case closed
+    }
+
+    private struct State {
+        var values = 0
+        var bytes = 0
+        /// The number of values that were dropped since one was posted.
+        var dropped = 0
+        var isClosed = false
+    }
+
+    private let state = Lock(State())
+
+    /// Takes room for a value, before which `dropped` were dropped on the way here.
+    func begin(_ count: Int, after dropped: Int) -> Room {
+        state.withLock { state -> Room in
+            guard !state.isClosed else { return .closed }
+            guard state.values < Self.valueLimit, state.bytes + count <= Self.byteLimit else {
+                defer { state.dropped += dropped + 1 }
+                return .full(isFirst: state.dropped == 0)
+            }
+            state.values += 1
+            state.bytes += count
+            defer { state.dropped = 0 }
+            return .taken(after: state.dropped + dropped)
+        }
+    }
+
+    /// Gives the room of a value back.
+    func finished(_ count: Int) {
+        state.withLock { state in
+            state.values -= 1
+            state.bytes -= count
+        }
+    }
+
+    /// Has no further value posted.
+    func close() { state.withLock { $0.isClosed = true } }
 }
 
 /// What a call takes of the bounded queue of a link.

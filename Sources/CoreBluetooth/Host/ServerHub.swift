@@ -6,7 +6,8 @@
 //   no response after 20 s; the object of the request refuses it when its last reference goes away.
 // - Start the updates in the order of the calls; BareBLE keeps that order for each central.
 // - Report each subscription and its end, also where BareBLE has dropped the event. While the queue of a manager has no
-//   room, what a central changes several times is reported once, so that it takes no memory.
+//   room, what a central changes several times is reported once, so that it takes no memory. Requests that come after
+//   that wait until it is reported.
 // - Let centrals pair while something that is offered needs it, and a manager advertises or a central is connected; and
 //   at no other time.
 //
@@ -201,11 +202,10 @@ actor ServerHub {
         _ request: LocalValue.ReadRequest, of characteristic: CBMutableCharacteristic
     ) async throws -> [UInt8] {
         guard characteristic.isReadable else { throw ATTRefusal(.readNotPermitted) }
-        guard
-            let entry = characteristics.values.first(where: { $0.object === characteristic }).flatMap({
-                managers[$0.manager]
-            })
+        guard let id = characteristics.values.first(where: { $0.object === characteristic })?.manager,
+            let entry = managers[id]
         else { throw ATTRefusal(.unlikelyError) }
+        await awaitReports(to: id)
         let central = centrals.object(for: request.central)
         let response = try await PendingResponse.response { pending in
             let object = CBATTRequest(
@@ -222,6 +222,7 @@ actor ServerHub {
             throw ATTRefusal(.unlikelyError)
         }
         guard known.allSatisfy({ $0.1.object.isWritable }) else { throw ATTRefusal(.writeNotPermitted) }
+        await awaitReports(to: first.1.manager)
         let central = centrals.object(for: first.0.central)
         let report = { (pending: PendingResponse?) in
             let objects = known.map { request, target in
@@ -326,6 +327,15 @@ actor ServerHub {
         Task(executorPreference: loop) { [weak self] in
             await entry.callbacks.awaitRoom()
             await self?.queueHasRoom(of: id)
+        }
+    }
+
+    /// Waits until the changes of subscriptions are reported that wait for room: what a central does next is reported
+    /// after them.
+    private func awaitReports(to id: ManagerID) async {
+        while let entry = managers[id], entry.awaitsRoom {
+            await entry.callbacks.awaitRoom()
+            if managers[id]?.awaitsRoom == true { queueHasRoom(of: id) }
         }
     }
 

@@ -1,7 +1,8 @@
 import BLECore
 import BLELinux
-import BareBLE
 import Testing
+
+@testable import BareBLE
 
 @Suite(.virtualTime, .timeLimit(.minutes(10))) struct ChannelOpeningTests {
     private let peer = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0007), type: .random)
@@ -40,12 +41,30 @@ import Testing
         #expect(bench.kernel.withLock { $0.channels } == 0)
     }
 
+    /// The program has no bonds, so that it cannot know whether the peer has refused the channel.
     @Test func theDeadlineEndsTheAttempt() async throws {
         let (bench, controls) = try await connected()
         bench.kernel.withLock { $0.holdsChannels = true }
-        await fails(
-            .timedOut, controls, ChannelRequest(psm: 0x80, receiveMTU: 672, timeout: .milliseconds(50)))
+        do throws(BLEError) {
+            _ = try await controls.openChannel(
+                ChannelRequest(psm: 0x80, receiveMTU: 672, timeout: .milliseconds(50)))
+            Issue.record("nobody responds")
+        } catch {
+            #expect(error.code == .timedOut)
+            #expect(error.requiredSecurity == nil, "it is not known")
+            #expect(error.hint?.contains("`Configuration.security`") == true)
+        }
         await closed(bench)
+    }
+
+    @Test(arguments: [true, false], [true, false])
+    func theHintOfTheDeadlineFitsTheLinkAndTheProgram(_ isEncrypted: Bool, _ isConfigured: Bool) {
+        let error = BLEError(
+            openingChannelTimedOut: 0x80, peer: peer, isEncrypted: isEncrypted, isPairingConfigured: isConfigured)
+        #expect(error.code == .timedOut)
+        #expect(error.hint?.contains("better key") == isEncrypted)
+        #expect(error.hint?.contains("`Configuration.security`") == (!isEncrypted && !isConfigured))
+        #expect(error.hint?.contains("more time") == true)
     }
 
     @Test func cancellationEndsTheAttempt() async throws {

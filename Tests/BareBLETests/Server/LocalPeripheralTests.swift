@@ -705,6 +705,48 @@ import Testing
         }
     }
 
+    /// The handler of a write without response takes 5 s.
+    @Test func aSubscriptionIsReportedAfterTheHandlersOfTheWritesBeforeIt() async throws {
+        try await ServerBench.run { bench in
+            let clock = bench.central.clock
+            try await bench.local.publish(
+                LocalService(
+                    0xFFF0,
+                    [
+                        LocalCharacteristic(
+                            0xFFF1, [.writeWithoutResponse, .notify],
+                            value: .handled(write: { _ in try await clock.sleep(for: .seconds(5)) }))
+                    ]))
+            let raw = try await bench.raw()
+            let handle = await bench.handle(0xFFF1)
+            let events = bench.local.events
+            let kinds = Lock<[String]>([])
+            let watch = bench.time.task {
+                for try await event in events {
+                    switch event {
+                    case .subscribed: kinds.withLock { $0.append("subscribed") }
+                    case .unsubscribed: kinds.withLock { $0.append("unsubscribed") }
+                    case .disconnected: kinds.withLock { $0.append("disconnected") }
+                    case .connected, .written, .writeDropped, .paired, .pairingFailed, .dropped: break
+                    }
+                }
+            }
+            raw.send([0x52] + handle.bytes + [1])
+            await raw.configure(handle, 1)
+            #expect(kinds.withLock { $0 } == [])
+            try await clock.sleep(for: .seconds(6))
+            #expect(kinds.withLock { $0 } == ["subscribed"])
+            raw.send([0x52] + handle.bytes + [2])
+            await raw.configure(handle, 0)
+            #expect(kinds.withLock { $0 } == ["subscribed"])
+            // The end of the link waits for no handler.
+            await bench.local.disconnect(raw.id)
+            await bench.time.settle()
+            #expect(kinds.withLock { $0 } == ["subscribed", "unsubscribed", "disconnected"])
+            watch.cancel()
+        }
+    }
+
     @Test func theEndOfALinkEndsItsSubscriptionsFirst() async throws {
         try await ServerBench.run { bench in
             try await bench.local.publish(bench.sensor)

@@ -38,6 +38,46 @@ import Testing
         #expect(try await all(iterator) == ["c after 2", "d"])
     }
 
+    // MARK: Receivers
+
+    /// What reaches a receiver, with the losses before it; "end" at the end.
+    private func received(_ buffer: StreamBuffer<String>, _ more: () -> Void = {}) -> [String] {
+        let lines = Lock<[String]>([])
+        buffer.forward { entry in
+            let line = entry.map { "\($0.element) after \($0.droppedBefore)" } ?? "end"
+            lines.withLock { $0.append(line) }
+        }
+        more()
+        return lines.withLock { $0 }
+    }
+
+    @Test func aReceiverGetsWhatWaitsAndTheEnd() {
+        #expect(received(overrun()) == ["c after 2", "d after 0", "end"])
+    }
+
+    @Test func aReceiverGetsEachElementWithinTheCallThatAddsIt() {
+        let buffer = StreamBuffer<String>(of: nil, capacity: 2, policy: .dropOldest)
+        buffer.yield("a")
+        let lines = received(buffer) {
+            // None of them waits, so none is dropped.
+            for element in ["b", "c", "d"] { buffer.yield(element) }
+        }
+        #expect(lines == ["a after 0", "b after 0", "c after 0", "d after 0"])
+        #expect(buffer.waitingCount == 0)
+        buffer.finish()
+    }
+
+    @Test func aReceiverGetsTheEndOnce() {
+        let buffer = StreamBuffer<String>(of: nil, capacity: 2, policy: .dropOldest)
+        let lines = received(buffer) {
+            buffer.yield("a")
+            buffer.finish()
+            buffer.finish()
+            buffer.yield("b")
+        }
+        #expect(lines == ["a after 0", "end"])
+    }
+
     // MARK: Sequences of events
 
     @Test func eventsWaitFromTheCreationOfTheSequenceOn() async throws {

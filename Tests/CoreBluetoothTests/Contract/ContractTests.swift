@@ -683,6 +683,135 @@ import Testing
         }
     }
 
+    /// One of them takes no time, and another one does not ask the device.
+    @Test func s9CallsThatDoNotAskTheDeviceKeepTheirPlace() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let value = try #require(try await bench.discover(peripheral, recorder)[location])
+            await bench.central.makeCalls {
+                peripheral.readValue(for: value)
+                peripheral.startChannelSoundingSession(CBChannelSoundingSessionConfiguration(role: .initiator))
+                peripheral.readValue(for: value)
+                peripheral.readRSSI()
+                peripheral.readValue(for: value)
+            }
+            try await recorder.wait(for: "didUpdateValueFor", count: 3)
+            let names = recorder.lines.map { line in String(line.prefix { $0 != " " }) }
+            #expect(
+                names == [
+                    "didUpdateValueFor", "didCompleteChannelSoundingSession", "didUpdateValueFor", "didReadRSSI",
+                    "didUpdateValueFor",
+                ])
+            _ = manager
+        }
+    }
+
+    /// The device sends a value right after its response to the first of two reads.
+    @Test func s9AValueThatFollowsAResponseIsReportedAfterIt() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(
+                VirtualDevice(
+                    name: "Sensor",
+                    services: [
+                        VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, [.read, .notify], value: [7])])
+                    ]), latency: .zero)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let value = try #require(try await bench.discover(peripheral, recorder)[CBUUID(string: "FFF1")])
+            peripheral.setNotifyValue(true, for: value)
+            try await recorder.wait(for: "didUpdateNotificationStateFor FFF1 true nil")
+            recorder.clear()
+            let reads = Lock(0)
+            await device.behave { pdu, respond in
+                var responses = respond(pdu)
+                if pdu.first == 0x0A {
+                    let isFirst = reads.withLock { reads in
+                        reads += 1
+                        return reads == 1
+                    }
+                    // ATT_HANDLE_VALUE_NTF
+                    if isFirst { responses.append([0x1B, pdu[1], pdu[2], 9]) }
+                }
+                return responses.map { (delay: .zero, pdu: $0) }
+            }
+            await bench.central.makeCalls {
+                peripheral.readValue(for: value)
+                peripheral.readValue(for: value)
+            }
+            try await recorder.wait(for: "didUpdateValueFor", count: 3)
+            #expect(
+                recorder.lines == [
+                    "didUpdateValueFor FFF1 [7]", "didUpdateValueFor FFF1 [9]", "didUpdateValueFor FFF1 [7]",
+                ])
+            _ = manager
+        }
+    }
+
+    /// All of them are sent before one is read.
+    @Test func s9ValuesOfSeveralCharacteristicsKeepTheirOrder() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(deviceWithTwoSensors, latency: .zero)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            try await subscribe(peripheral, recorder, try await bench.discover(peripheral, recorder))
+            try await device.atOnce { device in
+                for number in 0..<40 { try device.notify(sensor(number), bytes(number)) }
+            }
+            try await recorder.wait(for: "didUpdateValueFor", count: 40)
+            #expect(recorder.lines == (0..<40).map(report))
+            _ = manager
+        }
+    }
+
+    /// The queue of the first manager runs nothing meanwhile. The other manager shows what has arrived.
+    @Test func s9ABlockedQueueKeepsTheOrderOfValuesCallsAndTheEnd() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(deviceWithTwoSensors, latency: .zero)
+            let (first, one) = try await bench.manager()
+            let mine = try await bench.connect(first, one)
+            let other = CallbackRecorder(bench.time)
+            let second = CBCentralManager(delegate: other, queue: DispatchQueue(label: "other"))
+            try await other.wait(for: "state 5")
+            let yours = try #require(second.retrievePeripherals(withIdentifiers: [mine.identifier]).first)
+            yours.delegate = other
+            second.connect(yours)
+            try await other.wait(for: "didConnect")
+            let found = try await bench.discover(mine, one)
+            try await subscribe(mine, one, found)
+            let others = try await bench.discover(yours, other)
+            try await subscribe(yours, other, others)
+            let constant = CBUUID(string: "FFF2")
+            let (value, otherValue) = (try #require(found[constant]), try #require(others[constant]))
+            bench.queue.suspend()
+            do {
+                defer { bench.queue.resume() }
+                for number in 0..<1_000 {
+                    if number == 500 {
+                        // The device responds to one after the other.
+                        mine.readValue(for: value)
+                        yours.readValue(for: otherValue)
+                        try await other.wait(for: "didUpdateValueFor FFF2 [7]")
+                    }
+                    try await device.notify(sensor(number), bytes(number))
+                    // Sockets hold a few hundred packets.
+                    if number % 100 == 99 {
+                        try await other.wait(for: "didUpdateValueFor", count: number + (number < 500 ? 1 : 2))
+                    }
+                }
+                await bench.radio.disconnect(device)
+                try await other.wait(for: "didDisconnect CB 7")
+            }
+            try await one.wait(for: "didDisconnect CB 7")
+            var expected: [String] = (0..<1_000).map(report)
+            expected.insert("didUpdateValueFor FFF2 [7]", at: 500)
+            expected.append("didDisconnect CB 7 false 0")
+            #expect(one.lines == expected)
+            _ = (first, second)
+        }
+    }
+
     /// Each report of a read makes another one, so that some always wait.
     @Test func s9CallsThatHaveEndedAreReleasedWhileOthersWait() async throws {
         try await Bench.run { bench in
@@ -1635,6 +1764,45 @@ import Testing
             #expect(await !device.isConnected)
         }
     }
+}
+
+/// A device with two values that it sends, 0xFFF1 and 0xFFF3, and one that can be read, 0xFFF2.
+private let deviceWithTwoSensors = VirtualDevice(
+    name: "Sensors",
+    services: [
+        VirtualService(
+            0xFFF0,
+            [
+                VirtualCharacteristic(0xFFF1, .notify), VirtualCharacteristic(0xFFF2, .read, value: [7]),
+                VirtualCharacteristic(0xFFF3, .notify),
+            ])
+    ])
+
+/// Subscribes to both sensors, and forgets the reports.
+private func subscribe(
+    _ peripheral: CBPeripheral, _ recorder: CallbackRecorder, _ found: [CBUUID: CBCharacteristic]
+) async throws {
+    for name in ["FFF1", "FFF3"] {
+        peripheral.setNotifyValue(true, for: try #require(found[CBUUID(string: name)]))
+        try await recorder.wait(for: "didUpdateNotificationStateFor \(name) true nil")
+    }
+    recorder.clear()
+}
+
+/// The sensor that sends the value with this number.
+private func sensor(_ number: Int) -> BluetoothUUID { number.isMultiple(of: 2) ? 0xFFF1 : 0xFFF3 }
+
+/// The value with this number.
+private func bytes(_ number: Int) -> [UInt8] { [UInt8(number >> 8), UInt8(number & 0xFF)] }
+
+/// The report of the value with this number.
+private func report(_ number: Int) -> String {
+    "didUpdateValueFor \(number.isMultiple(of: 2) ? "FFF1" : "FFF3") \(bytes(number))"
+}
+
+extension VirtualPeripheral {
+    /// Does something on the loop, so that nothing is read meanwhile.
+    fileprivate func atOnce(_ body: @Sendable (isolated VirtualPeripheral) throws -> Void) throws { try body(self) }
 }
 
 /// A device that counts the writes to its value 0xFFF1, and has another one, 0xFFF2.

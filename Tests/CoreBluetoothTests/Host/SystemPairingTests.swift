@@ -122,6 +122,8 @@ import Testing
             let (manager, recorder, peripheral, _) = try await connect(bench)
             peripheral.openL2CAPChannel(0x80)
             try await recorder.wait(for: "didOpen 0 CB 6")
+            let text = try #require(recorder.errors.first).localizedDescription
+            #expect(text.contains("which the kernel does not report"), "\(text)")
             #expect(await device.pairingCount == 0)
             #expect(peripheral.state == .connected)
             _ = manager

@@ -335,6 +335,53 @@ import Testing
         }
     }
 
+    /// The central sends all of it at once, and waits for no response.
+    @Test func aSubscriptionIsReportedAfterTheWritesBeforeIt() async throws {
+        try await Bench.run { bench in
+            let (manager, recorder, _, _) = try await offer(bench)
+            let phone = try await connect(bench)
+            let handle = try await phone.characteristic(0xFFF2).value
+            await phone.atOnce { phone in
+                for number in 0..<10 as Range<UInt8> { phone.command([number], at: handle) }
+                phone.command([1, 0], at: handle + 1)
+                phone.command([10], at: handle)
+                phone.command([0, 0], at: handle + 1)
+            }
+            try await recorder.wait(for: "didUnsubscribeFrom FFF2")
+            let lines = recorder.lines.map { $0.hasPrefix("didSubscribeTo") ? "didSubscribeTo" : $0 }
+            var expected: [String] = (0..<10).map { "didReceiveWrite [[\($0)]]" }
+            expected += ["didSubscribeTo", "didReceiveWrite [[10]]", "didUnsubscribeFrom FFF2"]
+            #expect(lines == expected)
+            _ = manager
+        }
+    }
+
+    /// The queue runs nothing, and has no room, while a central subscribes and then writes.
+    @Test func aRequestIsReportedAfterTheSubscriptionThatCameBeforeIt() async throws {
+        try await Bench.run { bench in
+            let (manager, recorder, offered, _) = try await offer(bench)
+            let (phone, other) = (try await connect(bench), try await connect(bench))
+            let handle = try await phone.characteristic(0xFFF2).value
+            let constant = try await other.characteristic(0xFFF1).value
+            bench.queue.suspend()
+            do {
+                defer { bench.queue.resume() }
+                // Each of them is reported, as it was added before.
+                for _ in 0..<300 { manager.add(offered) }
+                try await phone.write([1, 0], at: handle + 1)
+                // ATT_WRITE_REQ
+                await phone.send(raw: [0x12, UInt8(handle & 0xFF), UInt8(handle >> 8), 9])
+                // It has arrived when another central has its values.
+                for _ in 0..<10 { #expect(try await other.read(at: constant) == [1, 2, 3]) }
+            }
+            try await recorder.wait(for: "didReceiveWrite [[9]]")
+            let lines = recorder.lines.filter { !$0.hasPrefix("didAdd") }
+            #expect(lines.first?.hasPrefix("didSubscribeTo FFF2") == true, "\(lines)")
+            #expect(lines.last == "didReceiveWrite [[9]]" && lines.count == 2, "\(lines)")
+            manager.respond(to: try #require(recorder.requests.last), withResult: .success)
+        }
+    }
+
     /// The queue is blocked from before the subscription until after the removal, whose report comes last.
     @Test func aServiceThatWasRemovedHasNoSubscribers() async throws {
         try await Bench.run { bench in
@@ -697,4 +744,9 @@ private final class SilentDelegate: NSObject, CBPeripheralManagerDelegate {
     func peripheralManagerDidUpdateState(_ peripheral: CBPeripheralManager) {}
 
     func peripheralManager(_ peripheral: CBPeripheralManager, didReceiveRead request: CBATTRequest) {}
+}
+
+extension VirtualCentral {
+    /// Does something on the loop, so that nothing is read meanwhile.
+    fileprivate func atOnce(_ body: @Sendable (isolated VirtualCentral) -> Void) { body(self) }
 }
