@@ -85,6 +85,18 @@ import Testing
         bench.pair(Self.second, 1)
         #expect(bench.sent.dropFirst(2).map { $0.prefix(8) } == ["30000300", "13000300", "09000300", "19000300"])
         #expect(bench.sent[3].hasPrefix("13000300 2600 0100"))
+        // A connect that ends without a pairing has them loaded again, and leaves those of others as they are.
+        var third = try Bench()
+        third.records.withLock { $0 = [RecordedBonds.first] }
+        third.setUp()
+        third.perform(third.coordinator.load(nil, leavingOut: Self.first))
+        third.run()
+        third.perform(third.coordinator.loadOmittedKeys(of: Self.second))
+        third.run()
+        #expect(third.sent.count == 2)
+        for _ in 0..<2 { third.perform(third.coordinator.loadOmittedKeys(of: Self.first)) }
+        third.run()
+        #expect(third.sent.count == 4 && third.sent.last?.hasPrefix("13000300 2600 0100") == true)
         // The pairing that the keys were left out for begins without them.
         var other = try Bench()
         other.records.withLock { $0 = [RecordedBonds.first] }
@@ -125,6 +137,32 @@ import Testing
         // A peer that nobody pairs is another matter.
         bench.send("11000300 0800 1122334455c602 05")
         #expect(bench.requested == [Self.first])
+    }
+
+    /// The kernel reports the failure of a pairing that was refused, unless its link has ended before.
+    @Test(.row("S04")) func aRefusedPairingEndsWithItsLinkAndWithTheInterface() throws {
+        var bench = try Bench()
+        bench.setUp()
+        let question = "0f000300 0c00 1122334455c602 01 2a000000"
+        let failure = "11000300 0800 1122334455c602 05"
+        bench.send(question)
+        bench.send(failure)
+        #expect(bench.requested.isEmpty)
+        // On the next link the peer asks for security.
+        bench.send(question)
+        bench.send("0c000300 0800 1122334455c602 03")
+        bench.send(failure)
+        #expect(bench.requested == [Self.first])
+        // The end of another peer's link changes nothing.
+        bench.send(question)
+        bench.send("0c000300 0800 1222334455c602 03")
+        bench.send(failure)
+        #expect(bench.requested == [Self.first])
+        bench.send(question)
+        bench.perform(bench.coordinator.close())
+        try bench.open()
+        bench.send(failure)
+        #expect(bench.requested == [Self.first, Self.first])
     }
 
     /// A power that was switched off when the socket was lost.
