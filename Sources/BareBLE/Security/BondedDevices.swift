@@ -83,6 +83,9 @@ final class BondedDevices: @unchecked Sendable {
         workers = Waiters(on: loop)
     }
 
+    /// The number of tasks that wait for their turn at the disk.
+    var waitingTasks: Int { turns.count }
+
     /// Whether the bonds are known.
     var isOpen: Bool { if case .open = state { true } else { false } }
 
