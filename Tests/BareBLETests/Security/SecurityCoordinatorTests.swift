@@ -165,6 +165,18 @@ import Testing
         #expect(bench.requested == [Self.first, Self.first])
     }
 
+    /// The kernel may have no key of a peer whose bond is forgotten, and its link may just have ended.
+    @Test func aPeerWithoutAKeyInTheKernelIsUnpaired() throws {
+        var bench = try Bench()
+        bench.setUp()
+        for (waiter, status) in [(1, "00"), (2, "06"), (3, "0e"), (4, "0b")] as [(UInt64, String)] {
+            bench.perform(bench.coordinator.unpair(Self.first, waiter))
+            #expect(bench.kernel() == ["1b000300 0800 1122334455c602 01"])
+            bench.send("01000300 0a00 1b00 \(status) 1122334455c602")
+            #expect(bench.unpaired[waiter] == (waiter != 4))
+        }
+    }
+
     /// A power that was switched off when the socket was lost.
     @Test func aPowerIsSwitchedOnAgainAfterTheLossOfTheSocket() throws {
         var bench = try Bench()
@@ -324,6 +336,8 @@ private struct Bench: ~Copyable {
     private(set) var others = 0
     /// The peers whose Security Requests were reported.
     private(set) var requested: [PeerID] = []
+    /// The tasks that were told that a peer is unpaired, and whether it is.
+    private(set) var unpaired: [UInt64: Bool] = [:]
     /// All packets to the kernel.
     private(set) var sent: [String] = []
     /// The ends of the pairings of centrals.
@@ -474,6 +488,7 @@ private struct Bench: ~Copyable {
             case .changedByOthers(.bondableCleared(let isSetAgain)): cleared.append(isSetAgain)
             case .changedByOthers(.otherManager): others += 1
             case .requested(let peer): requested.append(peer)
+            case .unpaired(let waiter, let failure): unpaired[waiter] = failure == nil
             default: break
             }
         }
