@@ -37,6 +37,31 @@ import Testing
         }
     }
 
+    /// A program may forget bonds that nobody uses any more.
+    @Test func theUseOfABondByACentralIsRecorded() async throws {
+        let clock = Lock<UInt64>(1_790_000_000)
+        try await PairingBench.run { configuration in
+            configuration.security?.timeOfDay = { clock.withLock { $0 } }
+        } _: { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            #expect(try await bench.central.bonds().map(\.lastEncryptedAt) == [1_790_000_000])
+            // At most once an hour.
+            let uses: [(at: UInt64, recorded: UInt64)] = [
+                (1_790_001_000, 1_790_000_000), (1_790_010_000, 1_790_010_000),
+            ]
+            for use in uses {
+                try await bench.disconnect(phone)
+                clock.withLock { $0 = use.at }
+                try await bench.reconnect(phone)
+                await bench.radio.encrypt(phone)
+                try await bench.sleep(.seconds(1))
+                #expect(try await bench.central.bonds().map(\.lastEncryptedAt) == [use.recorded])
+            }
+        }
+    }
+
     /// What is worth protection against a man in the middle is not worth LE Secure Connections.
     @Test func aCentralThatPairedByALegacyPasskeyIsAuthenticated() async throws {
         try await PairingBench.run { bench in
