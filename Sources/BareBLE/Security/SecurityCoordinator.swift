@@ -86,6 +86,8 @@ final class SecurityCoordinator {
         case secureConnectionsOff
         /// It has given the adapter private addresses.
         case privacyOn
+        /// It has removed the key of a bonded peer from the kernel, which is given it again.
+        case keyRemoved
     }
 
     /// What is counted.
@@ -456,6 +458,11 @@ final class SecurityCoordinator {
         // is reported to nobody.
         if case .deviceUnblocked(let peer) = content, peer.address == .zero { return foundOtherManager() }
         if case .newSettings(let settings) = content { return perform(setup.received(settings, at: now())) }
+        if case .deviceUnpaired(let unpaired) = content {
+            // By another program. A bonded central that connects by itself would find its key missing.
+            guard let peer = unpaired.peer.id, bonds().contains(where: { $0.identity == peer }) else { return [] }
+            return [changedByOthers(.keyRemoved)] + load(nil, leavingOut: omittedPeer)
+        }
         if case .deviceDisconnected(let end) = content, let peer = end.peer.id {
             // Nothing more is reported of a pairing that was refused on this link.
             if lastRefused == peer { lastRefused = nil }

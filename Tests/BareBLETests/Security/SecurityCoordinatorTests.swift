@@ -124,6 +124,19 @@ import Testing
         #expect(!bench.coordinator.hasOtherManager)
     }
 
+    /// A bonded central that connects by itself, and finds its key missing, may forget its bond.
+    @Test(.row("S03")) func aKeyThatAnotherProgramHasRemovedIsLoadedAgain() throws {
+        var bench = try Bench()
+        bench.records.withLock { $0 = [RecordedBonds.first] }
+        bench.setUp()
+        bench.send("16000300 0700 1222334455c602")
+        #expect(bench.kernel().isEmpty && !bench.coordinator.hasOtherManager)
+        bench.send("16000300 0700 1122334455c602")
+        bench.run()
+        #expect(bench.sent.map { $0.prefix(8) } == ["30000300", "13000300"])
+        #expect(bench.sent.last?.hasPrefix("13000300 2600 0100") == true && bench.coordinator.hasOtherManager)
+    }
+
     /// After the peer has told its identity, the kernel names it by that.
     @Test(.row("S04")) func theEndOfAPairingIsNoSecurityRequest() throws {
         var bench = try Bench()
