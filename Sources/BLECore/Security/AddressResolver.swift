@@ -9,7 +9,8 @@
 //   and the wrong one of them may be a stranger's. A key that several identities share is tried once.
 // - Results are remembered for the addresses seen first most recently: at most `capacity` that belong to an identity,
 //   and as many that do not. The latter cannot displace the former, whatever is on air.
-// - New keys empty the memory.
+// - Other keys empty the memory. The same ones do not: bonds change often without a change of their keys, and a crowd of
+//   addresses would have to be examined again each time.
 // - Reports make it compute at most `hashesPerSecond`, so that a flood of new addresses cannot occupy the event loop of
 //   a program with many bonds. An address beyond that belongs to nobody for now; it is counted, and not remembered.
 // - Without keys nothing is computed and nothing remembered.
@@ -50,7 +51,7 @@ package struct AddressResolver: ~Copyable {
     private struct Key {
         let secret: Secret128
         /// The identity; `ambiguous` for a key that several share.
-        var owner: Resolution
+        let owner: Resolution
     }
 
     private var keys: [Key] = []
@@ -84,29 +85,26 @@ package struct AddressResolver: ~Copyable {
     /// The number of remembered addresses.
     package var rememberedCount: Int { results.count }
 
-    /// Replaces all keys, and empties the memory.
+    /// Replaces all keys, and empties the memory unless they are the same.
     ///
     /// - Parameters:
     ///   - identityKeys: The keys, by identity address.
-    ///   - hash: The random address hash function `ah`. Without it no address is resolved.
+    ///   - hash: The random address hash function `ah`, the same in each call. Without it no address is resolved.
     package mutating func setKeys(_ identityKeys: [PeerID: Secret128], _ hash: Hash?) {
-        keys = []
-        identities = []
         self.hash = hash
+        var owners: [Secret128: Resolution] = [:]
+        if hash != nil {
+            for (identity, secret) in identityKeys where Self.isUsable(secret, of: identity) {
+                owners[secret] = owners[secret] == nil ? .identity(identity) : .ambiguous
+            }
+        }
+        if owners.count == keys.count, keys.allSatisfy({ owners[$0.secret] == $0.owner }) { return }
+        keys = owners.map { Key(secret: $0.key, owner: $0.value) }
+        identities = []
+        for key in keys { if case .identity(let identity) = key.owner { identities.insert(identity) } }
         results = [:]
         resolved.removeAll()
         others.removeAll()
-        guard hash != nil else { return }
-        var places: [Secret128: Int] = [:]
-        for (identity, secret) in identityKeys where Self.isUsable(secret, of: identity) {
-            if let place = places[secret] {
-                keys[place].owner = .ambiguous
-            } else {
-                places[secret] = keys.count
-                keys.append(Key(secret: secret, owner: .identity(identity)))
-            }
-        }
-        for key in keys { if case .identity(let identity) = key.owner { identities.insert(identity) } }
     }
 
     /// Returns the identity of the device that uses an address; `nil` for every address that is not resolvable, of a

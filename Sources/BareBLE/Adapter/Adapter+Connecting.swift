@@ -69,6 +69,8 @@ extension Adapter {
             try await prepare(in: context)
             if demand != .none { try await openBonds(in: context) }
         }
+        // Also where it fails: the peer may connect by itself, and would find no key.
+        defer { loadOmittedKeys(of: address, demand) }
         while true {
             // It may have been bonded meanwhile, or forgotten.
             let target = try target(address, demand)
@@ -87,6 +89,8 @@ extension Adapter {
                 guard failure.mayLackKey, target.means == .kernel, retry.keysMissing() else { throw error }
                 if case .keyNotLoaded = failure { security.report(.keysLoadedAgain(target.peer)) }
             case .notHeard(let error):
+                // Its next turn may be hours away.
+                loadOmittedKeys(of: address, demand)
                 let mayChangeAddress = mayChangeAddress(target)
                 let next = retry.nextTurn(
                     mayChangeAddress: mayChangeAddress, isScanning: scan.hasScans, at: loop.now())
@@ -97,6 +101,12 @@ extension Adapter {
                 }
             }
         }
+    }
+
+    /// Gives the kernel the keys of a peer again that a connect has left out to replace its bond, unless it is paired.
+    private func loadOmittedKeys(of address: PeerID, _ demand: ConnectOptions.SecurityDemand) {
+        guard demand.pairing != nil else { return }
+        perform(coordinator.loadOmittedKeys(of: identity(of: address) ?? address))
     }
 
     /// - Throws: `BLEError` with `.invalidArgument` for an address that no peer has.

@@ -73,6 +73,7 @@ extension Adapter {
             silenceHint: { self.assumeIsolated { $0.silenceHint } }, supervisionHint: supervisionHint,
             security: { descriptor in self.assumeIsolated { $0.linkSecurity(of: link, descriptor) } },
             bond: { self.assumeIsolated { $0.bond(of: link) } },
+            recordEncryption: { self.assumeIsolated { $0.recordEncryption(of: link) } },
             isPeerBonded: { self.assumeIsolated { $0.isBonded(with: link.peer) } },
             bondDamage: { self.assumeIsolated { $0.security.bonds.damage } },
             missingBond: { subject, operation in

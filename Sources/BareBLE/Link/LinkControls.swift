@@ -49,6 +49,8 @@ package struct LinkControls: Sendable {
     let security: @Sendable (Int32) -> LinkSecurity
     /// The bond with the peer, if there is one that is used on the link. To be called on the loop.
     let bond: @Sendable () -> BondID?
+    /// Records that the key of the bond has encrypted the link. To be called on the loop.
+    let recordEncryption: @Sendable () -> Void
     /// Whether there is a bond with the peer, also where it is not used on the link. To be called on the loop.
     let isPeerBonded: @Sendable () -> Bool
     /// Why bonds could not be read, if some could not: the peer may have had one. To be called on the loop.

@@ -63,7 +63,7 @@ extension Peripheral {
         let context = signingContext(value, characteristic, timeout)
         let scopes = scheduler.enterFreely() ? [] : try await beginCall(in: context)
         defer { scheduler.callEnds(scopes) }
-        let handle = try await signedHandle(characteristic, in: context)
+        var handle = try await signedHandle(characteristic, in: context)
         try checkSignedLength(of: value, in: context)
         let controls = try radio(during: context.operation)
         if security.isEncrypted { return try await sendCommand(value, to: handle, in: context) }
@@ -74,7 +74,9 @@ extension Peripheral {
         }
         while true {
             try await controls.prepareSignature(context.operation, writeSignature)
-            // The link may have been encrypted, or have ended, while the disk was written.
+            // While the disk was written, the services may have changed, and the link may have been encrypted, or have
+            // ended.
+            handle = try await signedHandle(characteristic, in: context)
             if security.isEncrypted { return try await sendCommand(value, to: handle, in: context) }
             switch controls.sign(value, handle) {
             case .signed(let command): return try await send(command, in: context)

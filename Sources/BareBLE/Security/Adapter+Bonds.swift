@@ -80,6 +80,14 @@ extension Adapter {
             hint: "Connect again.", origin: .peer)
     }
 
+    /// Returns the identity of the bonded device that uses an address, by the bonds on the disk; every other address as
+    /// it is.
+    func bondedIdentity(of peer: PeerID, during operation: String) async throws(BLEError) -> PeerID {
+        guard security.isConfigured else { return peer }
+        try await readBonds(during: operation)
+        return identity(of: peer) ?? peer
+    }
+
     /// What `forgetBond` is, for messages.
     static let forgetting = "forget the bond"
 
@@ -89,8 +97,7 @@ extension Adapter {
     package func forgetBond(with peer: PeerID) async throws(BLEError) -> BLEError? {
         let operation = Self.forgetting
         guard security.isConfigured else { return nil }
-        try await readBonds(during: operation)
-        let identity = identity(of: peer) ?? peer
+        let identity = try await bondedIdentity(of: peer, during: operation)
         security.pairing.forget(identity)
         security.centrals.forget(identity)
         try await bonds.forget(identity, during: operation)

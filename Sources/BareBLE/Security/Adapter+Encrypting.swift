@@ -505,6 +505,13 @@ extension Adapter {
         return bonds.usableRecord(of: identity)
     }
 
+    /// Records that the key of the bond with the peer of a link has encrypted it.
+    func recordEncryption(of link: LinkIdentity) {
+        // A pairing that is to replace the bond encrypts the link with another key.
+        guard security.pairing.context?.link != link, let record = bondRecord(of: link) else { return }
+        bonds.recordEncryption(record.identity)
+    }
+
     /// The bond with a peer.
     func bond(with peer: PeerID) -> BondID? {
         bonds.record(of: identity(of: peer) ?? peer).map { BondID($0) }

@@ -281,6 +281,7 @@ extension SecurityCoordinator.ForeignChange {
         case .secureConnectionsOff:
             "another program has switched LE Secure Connections off: they are switched on again before a pairing"
         case .privacyOn: "another program has given the adapter private addresses: pairing may fail"
+        case .keyRemoved: "another program has removed the key of a bonded peer from the kernel: it is loaded again"
         }
     }
 }

@@ -60,6 +60,8 @@ final class BondedDevices: @unchecked Sendable {
     /// What peers have rejected: the version of the bond, and since when.
     private var rejections: [PeerID: (generation: UInt64, since: UInt64)] = [:]
     private var linkEnds: [PeerID: BootInstant] = [:]
+    /// The peers for which an encryption is being noted on the disk.
+    private var encryptionsToNote: Set<PeerID> = []
     /// The peers whose rejected bonds could not be marked on the disk, which was logged.
     private var unmarked: Set<PeerID> = []
     /// What the kernel is not given of the bonds, which was logged.
@@ -84,6 +86,9 @@ final class BondedDevices: @unchecked Sendable {
         turns = Waiters(on: loop)
         workers = Waiters(on: loop)
     }
+
+    /// The number of tasks that wait for their turn at the disk.
+    var waitingTasks: Int { turns.count }
 
     /// Whether the bonds are known.
     var isOpen: Bool { if case .open = state { true } else { false } }
@@ -237,7 +242,9 @@ final class BondedDevices: @unchecked Sendable {
             record.lastEncryptedAt.map { max($0, time) - min($0, time) < OpenBondStore.timeBetweenNotes } ?? false
         if rejections.removeValue(forKey: identity) != nil { use(stored) }
         if record.state == .good, isRecent { return }
+        guard encryptionsToNote.insert(identity).inserted else { return }
         Task(executorPreference: loop) {
+            defer { _ = self.encryptionsToNote.remove(identity) }
             do throws(BLEError) {
                 _ = try await self.change(during: "note the encryption") { store throws(BLEError) in
                     try store.noteEncrypted(identity, at: time)

@@ -24,9 +24,10 @@ extension Central {
     ///
     /// - Returns: Why the kernel may keep the key, if it may.
     package func removeBond(with peer: PeerID) async throws(BLEError) -> BLEError? {
-        let identity = await adapter.identity(of: peer) ?? peer
+        // Without the bond nothing tells whose a private address was.
+        let identity = try await adapter.bondedIdentity(of: peer, during: Adapter.forgetting)
         defer { bondedClients.remove(identity) }
-        let refusal = try await adapter.forgetBond(with: peer)
+        let refusal = try await adapter.forgetBond(with: identity)
         // A write that is under way must find the bond gone.
         bondedClients.remove(identity)
         await removeCaches(ofBondsWith: identity)

@@ -119,7 +119,10 @@ extension Peripheral {
         let bond = controls?.bond()
         if let bond, peerDatabase.mayBeForged(under: bond) { dropCache(filledBefore: bond) }
         kept.secured(after: subscriptionHub.active)
-        if bond != nil { subscriptionHub.keepEarlyValues() }
+        guard bond != nil else { return }
+        // A central has encrypted it, or the peer has asked for that.
+        controls?.recordEncryption()
+        subscriptionHub.keepEarlyValues()
     }
 
     /// Has a handler called on the loop once the link is encrypted, at once if it is.

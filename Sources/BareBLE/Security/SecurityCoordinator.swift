@@ -86,6 +86,8 @@ final class SecurityCoordinator {
         case secureConnectionsOff
         /// It has given the adapter private addresses.
         case privacyOn
+        /// It has removed the key of a bonded peer from the kernel, which is given it again.
+        case keyRemoved
     }
 
     /// What is counted.
@@ -120,7 +122,7 @@ final class SecurityCoordinator {
     private var rejecting: Set<PeerID> = []
     /// The peer whose keys the kernel is not given.
     private var omittedPeer: PeerID?
-    /// The peer whose question was refused last, until the kernel has reported the end of that pairing.
+    /// The peer whose question was refused last, until the kernel has reported the end of that pairing, or of the link.
     private var lastRefused: PeerID?
     private(set) var counts = Counts()
     /// Whether another program has changed the security of the adapter since that was put under management, or before.
@@ -230,7 +232,8 @@ final class SecurityCoordinator {
 
     /// Loads both lists; resumes `waiter`, if any, when the kernel has them.
     ///
-    /// - Parameter omitted: A peer whose keys are left out, until the lists are loaded again or a pairing begins.
+    /// - Parameter omitted: A peer whose keys are left out, until the lists are loaded again or a pairing begins:
+    ///   `loadOmittedKeys` is to follow where none does.
     func load(_ waiter: UInt64?, leavingOut omitted: PeerID? = nil) -> [Action] {
         omittedPeer = omitted
         let (number, actions) = setup.reload()
@@ -238,6 +241,9 @@ final class SecurityCoordinator {
         if let waiter { waiters.awaitLoad(number, waiter) }
         return perform(actions)
     }
+
+    /// Gives the kernel the keys of a peer again that were left out for a connect which has ended without a pairing.
+    func loadOmittedKeys(of peer: PeerID) -> [Action] { omittedPeer == peer && isManaged ? load(nil) : [] }
 
     /// Removes the keys of a peer from the kernel, and drops its link; resumes `waiter` when that has ended.
     func unpair(_ identity: PeerID, _ waiter: UInt64) -> [Action] {
@@ -452,10 +458,17 @@ final class SecurityCoordinator {
         // is reported to nobody.
         if case .deviceUnblocked(let peer) = content, peer.address == .zero { return foundOtherManager() }
         if case .newSettings(let settings) = content { return perform(setup.received(settings, at: now())) }
-        if case .deviceDisconnected(let end) = content, end.reason == .authenticationFailure, let peer = end.peer.id,
-            bonds().contains(where: { $0.identity == peer })
-        {
-            rejecting.insert(peer)
+        if case .deviceUnpaired(let unpaired) = content {
+            // By another program. A bonded central that connects by itself would find its key missing.
+            guard let peer = unpaired.peer.id, bonds().contains(where: { $0.identity == peer }) else { return [] }
+            return [changedByOthers(.keyRemoved)] + load(nil, leavingOut: omittedPeer)
+        }
+        if case .deviceDisconnected(let end) = content, let peer = end.peer.id {
+            // Nothing more is reported of a pairing that was refused on this link.
+            if lastRefused == peer { lastRefused = nil }
+            if end.reason == .authenticationFailure, bonds().contains(where: { $0.identity == peer }) {
+                rejecting.insert(peer)
+            }
         }
         if exchange.isRunning, let actions = exchange.received(content, at: now()) { return perform(actions) }
         if let actions = responder.received(content, at: now()) { return perform(actions) }
@@ -607,6 +620,7 @@ final class SecurityCoordinator {
 
     /// No command can be sent any more.
     private func losePairing() -> [Action] {
+        lastRefused = nil
         var actions: [Action] = []
         if exchange.isRunning {
             actions += perform(exchange.adapterLost())

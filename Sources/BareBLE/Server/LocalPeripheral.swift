@@ -377,15 +377,26 @@ extension LocalPeripheral {
     /// Returns the client side of the link to a central, to use the central's own services.
     /// It lives as long as the link.
     ///
+    /// Where the central has a bond, its link must be encrypted with the key: anybody may use its address.
+    /// `requestSecurity(_:of:timeout:)` has it encrypted. To use the link in clear, call `Central.connect(_:_:)` with
+    /// `ConnectOptions.SecurityDemand.none`.
+    ///
     /// - Parameters:
     ///   - id: The central.
     ///   - timeout: The longest time for the exchange of the MTU and the check of the cache; `nil` for 60 s.
-    /// - Throws: `BLEError` with `.disconnected` if the central is not connected; `.timedOut`, `.cancelled`.
+    /// - Throws: `BLEError` with `.disconnected` if the central is not connected; `.notBonded` for a link in clear of a
+    ///   central with a bond; `.notSupported` for a private address that may be that of one, without
+    ///   `Configuration.addressHash`; `.timedOut`, `.cancelled`, and the codes of `BondStore`.
     public func peripheral(of id: ConnectedCentral.ID, timeout: Duration? = nil) async throws(BLEError) -> Peripheral {
+        let operation = "use a central's link"
         guard let peripheral = links[id]?.peripheral else {
-            throw BLEError(
-                .disconnected, during: "use a central's link", because: "the central is not connected")
+            throw BLEError(.disconnected, during: operation, because: "the central is not connected")
         }
+        if peripheral.controls != nil {
+            let deadline = timeout.map { central.loop.now() + $0 }
+            try await central.adapter.openBonds(in: CallContext(.text(operation), until: deadline))
+        }
+        if let error = await peripheral.clientSideError(during: operation) { throw error }
         try await peripheral.openClientSide(timeout: timeout)
         return peripheral
     }

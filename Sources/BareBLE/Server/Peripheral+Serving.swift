@@ -105,6 +105,15 @@ extension Peripheral {
 
     // MARK: The client side of a central's link
 
+    /// Returns why the client side may not be used, as a connect to the central would not use the link; `nil` if it may.
+    func clientSideError(during operation: String) -> BLEError? {
+        if let error = securityError(.asBonded, during: operation) {
+            return error.hinting(
+                "Have the central encrypt its link with `LocalPeripheral.requestSecurity`, or disconnect it.")
+        }
+        return controls?.strangerError(.asBonded, operation)
+    }
+
     /// Prepares the client side: exchanges the MTU, unless that was done, and validates the cache.
     ///
     /// A failure leaves the link to the server.

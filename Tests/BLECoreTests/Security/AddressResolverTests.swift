@@ -84,6 +84,30 @@ import Testing
         #expect(resolver.rememberedCount == 200)
     }
 
+    @Test func theSameKeysKeepTheMemory() throws {
+        let third = address(0xC000_0000_0003)
+        let keys = [belt: try key(0xA5), scale: try key(0x3C), third: try key(0x3C)]
+        var resolver = resolver(keys)
+        let (own, shared, strange) = (
+            address(0x4123_45E4_86E0), address(0x7000_014C_3C3D), address(0x4000_0000_0001)
+        )
+        var found = [own, shared, strange].map { resolver.resolution(of: $0) }
+        let hashes = resolver.counts.hashes
+        for _ in 0..<3 {
+            resolver.setKeys(keys) { Self.hash($0) }
+            let again = [own, shared, strange].map { resolver.resolution(of: $0) }
+            #expect(again == found && resolver.counts.hashes == hashes && resolver.rememberedCount == 3)
+        }
+        #expect(found == [.identity(belt), .ambiguous, .unknown])
+        // The same number of keys, and of identities; then one of them less.
+        resolver.setKeys([belt: try key(0x3C), scale: try key(0xA5), third: try key(0xA5)]) { Self.hash($0) }
+        found = [own, shared, strange].map { resolver.resolution(of: $0) }
+        #expect(found == [.ambiguous, .identity(belt), .unknown])
+        resolver.setKeys([belt: try key(0x3C), scale: try key(0xA5)]) { Self.hash($0) }
+        found = [own, shared, strange].map { resolver.resolution(of: $0) }
+        #expect(found == [.identity(scale), .identity(belt), .unknown])
+    }
+
     @Test func newKeysEmptyTheMemory() throws {
         var resolver = resolver([belt: try key(0xA5)])
         let (first, second) = (address(0x4123_45E4_86E0), address(0x7000_014C_3C3D))

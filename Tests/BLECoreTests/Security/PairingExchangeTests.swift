@@ -306,6 +306,19 @@ import Testing
         #expect(outcome.longTermKeys == [RecordedBonds.secureConnections] && outcome.identityResolvingKey == nil)
     }
 
+    /// The kernel's hint is that of each key.
+    @Test(.row("S10")) func keysThatAreNotForStorageAreNotStored() throws {
+        let run = PairingRun()
+        run.beginPairing()
+        try run.receive("18000000 1e00 00 000000000000 1122334455c6 02 000102030405060708090a0b0c0d0e0f")
+        for kind in ["00", "01"] {
+            try run.receive("19000000 1900 00 1122334455c6 02 \(kind) 404142434445464748494a4b4c4d4e4f")
+        }
+        try run.endWell()
+        let outcome = try #require(run.stores)
+        #expect(outcome.identityResolvingKey == nil && outcome.signatureKey == nil && outcome.peerSignatureKey == nil)
+    }
+
     @Test func aLateReplyIsNotTakenForAnotherQuestion() throws {
         let run = PairingRun()
         run.beginPairing()

@@ -409,11 +409,12 @@ import Testing
         }
     }
 
-    @Test func theCacheOfABondIsForgottenWithIt() async throws {
+    /// Also by a private address, and by a process that has not read the bonds.
+    @Test(arguments: [false, true]) func theCacheOfABondIsForgottenWithIt(isPrivate: Bool) async throws {
         try await VirtualTime.run { time in
             let folder = try Folder()
             try folder.write("", to: "notes")
-            let bench = try await Self.bench(time)
+            let bench = try await Self.bench(time, isPrivate: isPrivate)
             let central = Self.central(bench, folder)
             let paired = try await central.connect(bench.id, options)
             try await paired.pair()
@@ -422,8 +423,10 @@ import Testing
             try await bonded.discover(level: .full)
             await bonded.disconnect()
             #expect(folder.names.count == 2)
-            try await central.forgetBond(with: bench.id)
+            let next = Self.central(bench, folder)
+            try await next.forgetBond(with: bench.id)
             #expect(folder.names == ["notes"])
+            #expect(try await next.bonds().isEmpty)
         }
     }
 

@@ -352,6 +352,21 @@ import Testing
         }
     }
 
+    /// The kernel is not given the key of a bond that is to be replaced. A device that connects by itself would find
+    /// none, and may forget its bond.
+    @Test func theKeyOfABondThatWasNotReplacedIsInTheKernelAgain() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            #expect(await bench.radio.longTermKeys().count == 1)
+            await bench.radio.remove(bench.device)
+            let options = ConnectOptions(security: .pairing(PairingOptions(replacing: .always)))
+            await #expect(throws: error(.timedOut)) { _ = try await bench.central.connect(bench.id, options) }
+            try await time.clock.sleep(for: .seconds(1))
+            #expect(await bench.radio.longTermKeys().count == 1)
+        }
+    }
+
     @Test func withoutADemandALinkToABondedPeerIsInClear() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time)

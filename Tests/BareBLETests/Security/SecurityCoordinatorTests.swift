@@ -85,6 +85,18 @@ import Testing
         bench.pair(Self.second, 1)
         #expect(bench.sent.dropFirst(2).map { $0.prefix(8) } == ["30000300", "13000300", "09000300", "19000300"])
         #expect(bench.sent[3].hasPrefix("13000300 2600 0100"))
+        // A connect that ends without a pairing has them loaded again, and leaves those of others as they are.
+        var third = try Bench()
+        third.records.withLock { $0 = [RecordedBonds.first] }
+        third.setUp()
+        third.perform(third.coordinator.load(nil, leavingOut: Self.first))
+        third.run()
+        third.perform(third.coordinator.loadOmittedKeys(of: Self.second))
+        third.run()
+        #expect(third.sent.count == 2)
+        for _ in 0..<2 { third.perform(third.coordinator.loadOmittedKeys(of: Self.first)) }
+        third.run()
+        #expect(third.sent.count == 4 && third.sent.last?.hasPrefix("13000300 2600 0100") == true)
         // The pairing that the keys were left out for begins without them.
         var other = try Bench()
         other.records.withLock { $0 = [RecordedBonds.first] }
@@ -112,6 +124,19 @@ import Testing
         #expect(!bench.coordinator.hasOtherManager)
     }
 
+    /// A bonded central that connects by itself, and finds its key missing, may forget its bond.
+    @Test(.row("S03")) func aKeyThatAnotherProgramHasRemovedIsLoadedAgain() throws {
+        var bench = try Bench()
+        bench.records.withLock { $0 = [RecordedBonds.first] }
+        bench.setUp()
+        bench.send("16000300 0700 1222334455c602")
+        #expect(bench.kernel().isEmpty && !bench.coordinator.hasOtherManager)
+        bench.send("16000300 0700 1122334455c602")
+        bench.run()
+        #expect(bench.sent.map { $0.prefix(8) } == ["30000300", "13000300"])
+        #expect(bench.sent.last?.hasPrefix("13000300 2600 0100") == true && bench.coordinator.hasOtherManager)
+    }
+
     /// After the peer has told its identity, the kernel names it by that.
     @Test(.row("S04")) func theEndOfAPairingIsNoSecurityRequest() throws {
         var bench = try Bench()
@@ -125,6 +150,44 @@ import Testing
         // A peer that nobody pairs is another matter.
         bench.send("11000300 0800 1122334455c602 05")
         #expect(bench.requested == [Self.first])
+    }
+
+    /// The kernel reports the failure of a pairing that was refused, unless its link has ended before.
+    @Test(.row("S04")) func aRefusedPairingEndsWithItsLinkAndWithTheInterface() throws {
+        var bench = try Bench()
+        bench.setUp()
+        let question = "0f000300 0c00 1122334455c602 01 2a000000"
+        let failure = "11000300 0800 1122334455c602 05"
+        bench.send(question)
+        bench.send(failure)
+        #expect(bench.requested.isEmpty)
+        // On the next link the peer asks for security.
+        bench.send(question)
+        bench.send("0c000300 0800 1122334455c602 03")
+        bench.send(failure)
+        #expect(bench.requested == [Self.first])
+        // The end of another peer's link changes nothing.
+        bench.send(question)
+        bench.send("0c000300 0800 1222334455c602 03")
+        bench.send(failure)
+        #expect(bench.requested == [Self.first])
+        bench.send(question)
+        bench.perform(bench.coordinator.close())
+        try bench.open()
+        bench.send(failure)
+        #expect(bench.requested == [Self.first, Self.first])
+    }
+
+    /// The kernel may have no key of a peer whose bond is forgotten, and its link may just have ended.
+    @Test func aPeerWithoutAKeyInTheKernelIsUnpaired() throws {
+        var bench = try Bench()
+        bench.setUp()
+        for (waiter, status) in [(1, "00"), (2, "06"), (3, "0e"), (4, "0b")] as [(UInt64, String)] {
+            bench.perform(bench.coordinator.unpair(Self.first, waiter))
+            #expect(bench.kernel() == ["1b000300 0800 1122334455c602 01"])
+            bench.send("01000300 0a00 1b00 \(status) 1122334455c602")
+            #expect(bench.unpaired[waiter] == (waiter != 4))
+        }
     }
 
     /// A power that was switched off when the socket was lost.
@@ -286,6 +349,8 @@ private struct Bench: ~Copyable {
     private(set) var others = 0
     /// The peers whose Security Requests were reported.
     private(set) var requested: [PeerID] = []
+    /// The tasks that were told that a peer is unpaired, and whether it is.
+    private(set) var unpaired: [UInt64: Bool] = [:]
     /// All packets to the kernel.
     private(set) var sent: [String] = []
     /// The ends of the pairings of centrals.
@@ -436,6 +501,7 @@ private struct Bench: ~Copyable {
             case .changedByOthers(.bondableCleared(let isSetAgain)): cleared.append(isSetAgain)
             case .changedByOthers(.otherManager): others += 1
             case .requested(let peer): requested.append(peer)
+            case .unpaired(let waiter, let failure): unpaired[waiter] = failure == nil
             default: break
             }
         }

@@ -38,6 +38,13 @@ import Testing
         }
     }
 
+    private static let signedService = VirtualService(
+        0xFFF8,
+        [
+            VirtualCharacteristic(0xFFF9, [.read, .authenticatedSignedWrites], value: [0]),
+            VirtualCharacteristic(0xFFFA, .read, value: [0]),
+        ])
+
     /// A device that asks for the key in a pairing, and takes signed writes.
     private static func bench(
         _ time: VirtualTime, asks: Bool = true, bonds: BondStore = .inMemory
@@ -45,13 +52,7 @@ import Testing
         var security = VirtualSecurity()
         security.acceptsSignedWrites = asks
         return try await SecurityBench(time, security, bonds: bonds) { device in
-            device.services.append(
-                VirtualService(
-                    0xFFF8,
-                    [
-                        VirtualCharacteristic(0xFFF9, [.read, .authenticatedSignedWrites], value: [0]),
-                        VirtualCharacteristic(0xFFFA, .read, value: [0]),
-                    ]))
+            device.services.append(signedService)
         }
     }
 
@@ -190,6 +191,49 @@ import Testing
         }
     }
 
+    /// Another characteristic may have the handle by then.
+    @Test func servicesThatChangeWhileTheDiskIsWrittenAreFollowed() async throws {
+        try await VirtualTime.run { time in
+            var security = VirtualSecurity()
+            security.acceptsSignedWrites = true
+            let bench = try await SecurityBench(time, security) { device in
+                device.services = [.genericAttribute(databaseHash: nil)] + device.services + [Self.signedService]
+            }
+            try await bench.pair()
+            let signing = Signing(bench)
+            let device = try await signing.central.connect(bench.id, inClear)
+            let former = try await Self.handle(of: device)
+            _ = try await device.serviceChanges()
+            let adapter = await signing.central.adapter
+            let bonds: BondedDevices = await adapter.bonds
+            let disk = HangingDisk()
+            defer { disk.open() }
+            let other = time.task { try await bonds.change(during: "test the disk") { _ in disk.respond() } }
+            while !disk.isAsked {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
+            let writing = time.task { try await device.writeSigned([1], to: 0xFFF9) }
+            while bonds.waitingTasks == 0 {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
+            var changed = SecurityBench.described(security)
+            changed.services = [.genericAttribute(databaseHash: nil), .battery(level: 1)] + changed.services
+            changed.services.append(Self.signedService)
+            await bench.device.changeServices(to: changed)
+            while await device.knows(0xFFF9) { try Task.checkCancellation() }
+            disk.open()
+            try await other.value
+            try await writing.value
+            let handle = try await Self.handle(of: device)
+            #expect(handle != former)
+            let written = signing.sent.withLock { sent in sent.last { $0.first == 0xD2 } } ?? []
+            #expect(written.dropFirst().prefix(2) == [UInt8(truncatingIfNeeded: handle), UInt8(handle >> 8)])
+            await device.disconnect()
+        }
+    }
+
     @Test(.row("O38")) func aCounterThatIsNotOnTheDiskIsNotUsed() async throws {
         let folder = try Folder()
         let directory = folder.path + "/bonds"
@@ -210,4 +254,8 @@ import Testing
             await device.disconnect()
         }
     }
+}
+
+extension Peripheral {
+    fileprivate func knows(_ reference: CharacteristicReference) -> Bool { peerDatabase.known(reference) != nil }
 }

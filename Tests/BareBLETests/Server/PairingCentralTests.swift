@@ -37,6 +37,31 @@ import Testing
         }
     }
 
+    /// A program may forget bonds that nobody uses any more.
+    @Test func theUseOfABondByACentralIsRecorded() async throws {
+        let clock = Lock<UInt64>(1_790_000_000)
+        try await PairingBench.run { configuration in
+            configuration.security?.timeOfDay = { clock.withLock { $0 } }
+        } _: { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            #expect(try await bench.central.bonds().map(\.lastEncryptedAt) == [1_790_000_000])
+            // At most once an hour.
+            let uses: [(at: UInt64, recorded: UInt64)] = [
+                (1_790_001_000, 1_790_000_000), (1_790_010_000, 1_790_010_000),
+            ]
+            for use in uses {
+                try await bench.disconnect(phone)
+                clock.withLock { $0 = use.at }
+                try await bench.reconnect(phone)
+                await bench.radio.encrypt(phone)
+                try await bench.sleep(.seconds(1))
+                #expect(try await bench.central.bonds().map(\.lastEncryptedAt) == [use.recorded])
+            }
+        }
+    }
+
     /// What is worth protection against a man in the middle is not worth LE Secure Connections.
     @Test func aCentralThatPairedByALegacyPasskeyIsAuthenticated() async throws {
         try await PairingBench.run { bench in
@@ -664,6 +689,9 @@ import Testing
             try await bench.reconnect(phone)
             let clear = await #expect(throws: BLEError.self) { _ = try await bench.central.connect(peer) }
             #expect(clear?.code == .notBonded)
+            let id = try #require(await bench.local.centrals.first).id
+            let refused = await #expect(throws: BLEError.self) { _ = try await bench.local.peripheral(of: id) }
+            #expect(refused?.code == .notBonded && refused?.hint?.contains("requestSecurity") == true)
             var fleeting = VirtualSecurity()
             fleeting.keepsBonds = false
             try await bench.pair(phone, fleeting)
@@ -684,12 +712,14 @@ import Testing
             try await bench.sleep(.milliseconds(100))
             let device = try await bench.central.connect(peer)
             #expect(await device.security.isEncrypted)
+            let encrypted = try #require(await bench.local.centrals.first).id
+            #expect(try await bench.local.peripheral(of: encrypted) === device)
             await device.disconnect()
         }
     }
 
     /// The link of a central may be the one of a bonded device, in clear: a connect and a session take it as they would
-    /// make one.
+    /// make one, and so does the call for its client side.
     @Test(.row("S01"), arguments: [true, false]) func aLinkOfAPrivateAddressIsTakenWhereItCanBeResolved(
         _ resolves: Bool
     ) async throws {
@@ -723,6 +753,8 @@ import Testing
             let refused = await #expect(throws: BLEError.self) { _ = try await bench.central.connect(address) }
             #expect(refused?.code == .notSupported && refused?.operation == "connect")
             #expect(refused?.hint?.contains("addressHash") == true)
+            let id = try #require(await bench.local.centrals.first { $0.peer == address }).id
+            await #expect(throws: error(.notSupported)) { _ = try await bench.local.peripheral(of: id) }
             await #expect(throws: error(.notSupported)) { _ = try await bench.central.session(adopting: released) }
             #expect(await stranger.isConnected, "it is served all the same")
             let clear = try await bench.central.connect(address, ConnectOptions(security: .none))
