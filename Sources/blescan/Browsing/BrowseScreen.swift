@@ -331,6 +331,8 @@ extension BrowseScreen.Value {
 // MARK: - Keys
 
 extension BrowseScreen: LiveContent {
+    static let withoutScreen = "`blescan explore` prints lines."
+
     /// Text is selected to be copied here.
     var usesMouse: Bool { false }
 

@@ -27,7 +27,7 @@ struct KeyOptions: ParsableArguments {
             throw ValidationError("--redact takes away the addresses that the keys belong to; leave out --keys.")
         }
         if format == .theengs {
-            throw ValidationError("Theengs Gateway gets the bytes as they came; leave out --keys.")
+            throw ValidationError("--format theengs has the bytes as they came; leave out --keys.")
         }
     }
 

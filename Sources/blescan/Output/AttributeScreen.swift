@@ -250,8 +250,9 @@ extension Duration {
 }
 
 extension String {
+    /// Returns the text with blanks after it, if it is narrower than this number of columns.
     func padded(to width: Int) -> String {
-        let missing = width - count
+        let missing = width - ScreenText.width(self)
         return missing > 0 ? self + String(repeating: " ", count: missing) : self
     }
 }

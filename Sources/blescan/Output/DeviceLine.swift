@@ -11,7 +11,7 @@ struct DeviceLine {
     }
 
     var text: String {
-        columns.map { $0.text + Self.spaces($0.width - $0.text.count) }.joined(separator: "  ")
+        columns.map { $0.text.padded(to: $0.width) }.joined(separator: "  ")
     }
 
     /// The same in the styles of the live table.
@@ -20,7 +20,7 @@ struct DeviceLine {
         for column in columns {
             if line.width > 0 { line.add("  ") }
             line.add(column.text, column.style)
-            line.add(Self.spaces(column.width - column.text.count))
+            line.add(Self.spaces(column.width - ScreenText.width(column.text)))
         }
         return line
     }

@@ -162,6 +162,11 @@ extension Blescan {
     }
 
     private static func noCommand(_ word: String) -> Failure {
+        if word.contains(":"), word.allSatisfy({ $0.isHexDigit || $0 == ":" }) {
+            return Failure(
+                message: "'\(word)' is neither a command nor an address",
+                hint: "An address has six pairs of digits, as AA:BB:CC:DD:EE:FF.", status: .usage)
+        }
         let names = configuration.subcommands.map { $0._commandName }
         let near =
             synonyms[word].map { [$0] } ?? suggestion(meantBy: word).map { ["`\($0)`"] }

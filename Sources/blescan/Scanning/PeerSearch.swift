@@ -72,6 +72,11 @@ struct PeerSearch: Sendable {
         }
     }
 
+    private static func words(_ time: Duration) -> String {
+        let (seconds, rest) = time.components
+        return rest == 0 ? "\(seconds) s" : DeviceLine.seconds(time)
+    }
+
     /// Returns the only device that has matched.
     ///
     /// - Throws: `Failure` for none and for several.
@@ -79,7 +84,7 @@ struct PeerSearch: Sendable {
         guard let first = matches.first else {
             throw Failure(
                 message: "no device that matches \(wanted.description.printable) and accepts connections was heard in "
-                    + "\(timeLimit.components.seconds) s",
+                    + Self.words(timeLimit),
                 hint: "`sudo blescan scan \(wanted.scanOptions)` shows who is near; --timeout allows more time.",
                 status: .notFound)
         }

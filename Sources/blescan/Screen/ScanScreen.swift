@@ -263,6 +263,8 @@ struct ScanScreen: Sendable {
 // MARK: - Keys
 
 extension ScanScreen: LiveContent {
+    static let withoutScreen = "`scan --plain` and `replay --as-scan` print lines."
+
     mutating func resize(columns: Int, rows: Int) {
         area.resize(columns: columns, rows: rows)
     }
@@ -299,7 +301,10 @@ extension ScanScreen: LiveContent {
         case (_, .character("m")): toggleMouse()
         case (.device(let id, _), .character("c")): return .open(id)
         case (.table, .character("c")):
-            guard let id = visiblySelected else { return .none }
+            guard let id = visiblySelected else {
+                if !visible.isEmpty { report("no device is selected; the arrows select one") }
+                return .none
+            }
             return .open(id)
         case (.table, .click): click(place, at: now)
         case (.table, _): pressInTable(key, at: now)

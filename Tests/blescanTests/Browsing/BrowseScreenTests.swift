@@ -579,4 +579,11 @@ struct Browsed {
         #expect(browsed.text().contains("discovering"))
         #expect(browsed.press(.character("r")) == .none, "nothing to read yet")
     }
+
+    /// --plain is an option of `scan` alone.
+    @Test func whereThereIsNoScreenAnotherCommandIsNamed() {
+        #expect(BrowseScreen.withoutScreen.contains("blescan explore"))
+        #expect(ScanBrowser.withoutScreen.contains("scan --plain"))
+        #expect(ScanBrowser.withoutScreen.contains("replay --as-scan"))
+    }
 }

@@ -95,6 +95,15 @@ import Testing
     }
 
     @Test(arguments: [
+        (Duration.milliseconds(500), "500 ms"), (.milliseconds(1500), "1.5 s"), (.seconds(90), "90 s"),
+    ])
+    func theTimeOfTheSearchIsNamed(_ time: Duration, _ words: String) throws {
+        let search = PeerSearch(try wanted("name:Thermo*"))
+        let failure = try #require(throws: Failure.self) { try search.result(after: time) }
+        #expect(failure.message.hasSuffix(" was heard in \(words)"), "\(failure.message)")
+    }
+
+    @Test(arguments: [
         ("name:Thermo*", "thermo", true), ("name:Thermo*", "My Thermo", false), ("name:*o*o*", "foo", true),
         ("name:*o*o*", "fo", false), ("name:ab*ba", "aba", false), ("name:ab*ba", "abba", true),
         ("name:Tempé*", "TEMPÉRATURE", true), ("name:a", "ab", false), ("name:**a", "ba", true),

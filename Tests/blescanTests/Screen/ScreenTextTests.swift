@@ -77,4 +77,21 @@ import Testing
         #expect(ScreenText.shown("Heart Rate · 21.4 °C", Self.ascii) == "Heart Rate | 21.4 deg C")
         #expect(ScreenText.shown("Küche", Self.ascii) == "K\\u{fc}che")
     }
+
+    /// In printed lines too.
+    @Test(arguments: ["Thermo", "日本語", "e\u{301}t\u{301}e\u{301}"]) func aNameFillsItsColumn(_ name: String) throws {
+        var table = DeviceTable()
+        let report = AdvertisingReport(
+            address: BluetoothAddress(rawValue: 0xC000_0000_0001), addressType: .random,
+            properties: [.legacy, .connectable], rssi: -40, data: Air.named(name))
+        let outcome = try #require(table.record(report, at: .zero))
+        let scanResult = table[outcome.place]
+        let line = DeviceLine(scanResult)
+        for (text, column) in [
+            (PlainLine.text(of: scanResult, at: "08:00"), 60), (line.text, 54), (line.styled.plain, 54),
+        ] {
+            let place = try #require(text.firstRange(of: "connectable"))
+            #expect(ScreenText.width(String(text[..<place.lowerBound])) == column, "\(text)")
+        }
+    }
 }

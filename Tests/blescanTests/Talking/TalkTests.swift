@@ -19,6 +19,12 @@ import Testing
         for line in TalkOperation.usage.split(separator: "\n") { #expect(line.count <= 80, "\(line)") }
     }
 
+    @Test(arguments: [("subscribe 2a19", "notify"), ("unsubscribe", "stop"), ("raed 2a19", "read")])
+    func theOperationThatIsMeantIsNamed(_ line: String, _ name: String) throws {
+        let failure = try #require(throws: Failure.self) { try TalkOperation(line) }
+        #expect(failure.hint == "Did you mean \(name)?" && failure.status == .usage)
+    }
+
     /// A battery monitor: the response to a request is three notifications, later.
     private static func monitor() async throws -> SocketPeer {
         let holder = Lock<VirtualPeripheral?>(nil)
