@@ -106,11 +106,11 @@ enum KeyFile {
         case .owner:
             Failure(
                 message: "\(path) belongs to another user, who could exchange the keys in it",
-                hint: "Copy it: `install -m 600 \(path) NEW`.", status: .notPermitted)
+                hint: "Copy it: `install -m 600 \(path.shellPath) NEW`.", status: .notPermitted)
         case .mode(let mode):
             Failure(
                 message: "others may read or write the keys in \(path) (mode \(String(mode, radix: 8)))",
-                hint: "`chmod 600 \(path)`.", status: .notPermitted)
+                hint: "`chmod 600 \(path.shellPath)`.", status: .notPermitted)
         case .system(let error) where error.errno == EFBIG:
             Failure(message: "\(path) is too long for a file of keys", hint: "It may have 1 MB.", status: .badData)
         case .system(let error) where error.errno == EISDIR || error.errno == EINVAL:

@@ -45,10 +45,9 @@ struct CheckOutput {
     }
 
     /// Returns the file in a command line that reads it again.
-    static func word(_ path: String) -> String {
+    private static func word(_ path: String) -> String {
         // What came by standard input has been read.
-        if path == "-" { return "FILE" }
-        return (path.hasPrefix("-") ? "./" + path : path).shellQuoted
+        path == "-" ? "FILE" : path.shellPath
     }
 
     private func show(_ check: CaptureCheck, _ place: (Int) -> String) {
