@@ -381,7 +381,8 @@ extension BrowseScreen: LiveContent {
         case .character("s"), .character("n"): return request(.subscribe)
         case .left: fold()
         case .right: unfold()
-        case .up, .down, .pageUp, .pageDown, .home, .end, .character, .backspace, .clear, .redraw, .click: break
+        case .up, .down, .pageUp, .pageDown, .home, .end, .character, .backspace, .delete, .clear, .redraw, .click:
+            break
         }
         return .none
     }
@@ -480,7 +481,7 @@ extension BrowseScreen: LiveContent {
         case .clear: typed = ""
         case .escape: typed = nil
         case .enter: return write(line)
-        case .up, .down, .left, .right, .pageUp, .pageDown, .home, .end, .redraw, .click: return .none
+        case .up, .down, .left, .right, .pageUp, .pageDown, .home, .end, .delete, .redraw, .click: return .none
         }
         notice = nil
         return .none

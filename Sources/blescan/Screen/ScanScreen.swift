@@ -343,7 +343,7 @@ extension ScanScreen: LiveContent {
             filter = ""
             isTyping = false
         case .up, .down, .pageUp, .pageDown, .home, .end: moveSelection(by: key)
-        case .redraw, .left, .right, .click: break
+        case .redraw, .left, .right, .delete, .click: break
         }
     }
 
@@ -373,8 +373,8 @@ extension ScanScreen: LiveContent {
         case .escape:
             // One thing at a time: first the filter, then the selection.
             if !filter.isEmpty { filter = "" } else { (selected, showsStructures) = (nil, false) }
-        case .up, .down, .left, .right, .pageUp, .pageDown, .home, .end, .character, .backspace, .clear, .redraw,
-            .click:
+        case .up, .down, .left, .right, .pageUp, .pageDown, .home, .end, .character, .backspace, .delete, .clear,
+            .redraw, .click:
             break
         }
     }
@@ -427,7 +427,7 @@ extension ScanScreen: LiveContent {
         case .left, .right: step(from: id, key)
         case .click(_, let row): if row == 0 { view = .table }
         case .character("?"), .character("h"): view = .keys(line: 0)
-        case .up, .down, .pageUp, .pageDown, .home, .end, .character, .clear, .redraw: break
+        case .up, .down, .pageUp, .pageDown, .home, .end, .character, .delete, .clear, .redraw: break
         }
     }
 

@@ -404,6 +404,8 @@ import Testing
         ("read 2a19\n", "read 2a19"), ("reed\u{7F}\u{7F}ad\n", "read"), ("ead\u{01}r\n", "read"),
         ("rad\u{1B}[D\u{1B}[De\n", "read"), ("ad\u{1B}[Hre\u{1B}[F x\u{05}y\n", "read xy"),
         ("write a b \u{17}c\n", "write a c"), ("tea\u{15}read\n", "read"), ("xread\u{01}\u{04}\n", "read"),
+        ("xread\u{01}\u{1B}[3~\n", "read"), ("read\u{1B}[3~\n", "read"),
+        ("readtea\u{1B}[D\u{1B}[D\u{1B}[D\u{0B}\n", "read"),
         ("é\u{7F}ü\n", "ü"), ("re\u{1B}[31~ad\u{07}\n", "read"), ("a\u{202E}\u{85}b\n", "ab"),
         ("wr\tno\tr\t01\n", "write nordic-uart-rx 01"),
     ])
