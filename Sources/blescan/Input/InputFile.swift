@@ -23,6 +23,12 @@ struct InputFile: ~Copyable {
     /// Returns the name of the file at `path` in messages.
     static func name(of path: String) -> String { path == "-" ? "standard input" : path }
 
+    /// Reports that standard input is read where that is a terminal: otherwise nothing would show that this waits.
+    static func announce(_ contents: String, from path: String) {
+        guard path == "-", isatty(STDIN_FILENO) == 1 else { return }
+        Console.warn("reading \(contents) from the terminal; Ctrl-D ends")
+    }
+
     /// Opens the file at `path`; `-` is standard input.
     ///
     /// - Parameter unpacks: Whether a file that was compressed by gzip is read as what it was before.

@@ -198,6 +198,19 @@ import Testing
         #expect(outcome.output == "wrote 2 bytes to nordic-uart-rx (0x0008)\n")
     }
 
+    /// Otherwise nothing would show that the command waits.
+    @Test(arguments: [
+        (["write", "demo:uart", "nordic-uart-rx", "--file", "-"], "the value"), (["replay", "-"], "a recording"),
+        (["serve", "-", "--socket", "/nowhere/belt"], "the declaration"),
+    ])
+    func whatIsReadFromATerminalIsNamed(_ words: [String], _ contents: String) async throws {
+        let terminal = try PseudoTerminal()
+        let program = try RunningProgram(words, errors: terminal, keyboard: terminal)
+        try await terminal.shown("reading \(contents) from the terminal; Ctrl-D ends")
+        terminal.type("\u{4}")
+        _ = try await program.outcome()
+    }
+
     @Test func helpIsShownInPlace() async throws {
         let outcome = try await BuiltProgram.run(["talk", "demo:uart"], input: "read --help\n")
         #expect(outcome.status == 0 && outcome.errors.contains("read ATTRIBUTE ..."))
