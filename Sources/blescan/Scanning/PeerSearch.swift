@@ -64,7 +64,7 @@ struct PeerSearch: Sendable {
     /// Takes a result of the scan.
     mutating func take(_ scanResult: ScanResult) {
         guard let peer = scanResult.identity ?? scanResult.peer, wanted.matches(scanResult) else { return }
-        let match = Match(peer: peer, name: scanResult.name, rssi: scanResult.rssi)
+        let match = Match(peer: peer, name: scanResult.unpaddedName, rssi: scanResult.rssi)
         if let index = matches.firstIndex(where: { $0.peer == peer }) {
             matches[index] = match
         } else {

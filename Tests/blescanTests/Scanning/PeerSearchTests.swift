@@ -72,6 +72,11 @@ import Testing
         #expect(try await search("name:Lamp", among: ["Lamp"], after: .seconds(10)).get() == "Lamp")
     }
 
+    /// The table shows such a name without the zeros.
+    @Test(arguments: ["name:Thermo", "name:*mo"]) func zerosAtTheEndAreNoPartOfAName(_ argument: String) async throws {
+        #expect(try await search(argument, among: ["Thermo\0\0", "Scale"]).get() == "Thermo\0\0")
+    }
+
     /// Also if the first is waited for as long as the others.
     @Test(arguments: [timeLimit, PeerSearch.settling]) func severalDevicesAreListed(_ timeLimit: Duration) async throws
     {
