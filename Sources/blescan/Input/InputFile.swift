@@ -46,7 +46,7 @@ struct InputFile: ~Copyable {
         }
         var status = stat()
         guard unsafe fstat(descriptor, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else {
-            throw Failure(message: "\(path) is a folder", hint: "Name a file in it.", status: .usage)
+            throw Failure(message: "\(path) is a directory", hint: "Name a file in it.", status: .usage)
         }
     }
 

@@ -115,7 +115,8 @@ enum KeyFile {
             Failure(message: "\(path) is too long for a file of keys", hint: "It may have 1 MB.", status: .badData)
         case .system(let error) where error.errno == EISDIR || error.errno == EINVAL:
             Failure(
-                message: "\(path) is not a plain file", hint: "--keys reads no pipe, device or folder.", status: .usage)
+                message: "\(path) is not a plain file", hint: "--keys reads no pipe, device or directory.",
+                status: .usage)
         case .system(let error):
             Failure(cannot: error.call == "open" ? "open" : "read", path, for: .reading, errno: error.errno)
         }
