@@ -122,9 +122,10 @@ struct BrowseScreen: Sendable {
     var name: String? {
         guard let row = attributes.first(where: { $0.type == 0x2A00 }),
             case .value(let bytes)? = values[row.handle]?.reading,
-            !bytes.isEmpty
+            // Many devices fill their names with zeros.
+            let last = bytes.lastIndex(where: { $0 != 0 })
         else { return nameInTable }
-        return String(decoding: bytes, as: UTF8.self)
+        return String(decoding: bytes[...last], as: UTF8.self)
     }
 
     /// The attributes that are shown: all but those of folded services.

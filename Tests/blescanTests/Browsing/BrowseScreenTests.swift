@@ -586,4 +586,12 @@ struct Browsed {
         #expect(ScanBrowser.withoutScreen.contains("scan --plain"))
         #expect(ScanBrowser.withoutScreen.contains("replay --as-scan"))
     }
+
+    @Test func aNameIsShownWithoutTheZerosAtItsEnd() {
+        var browsed = Browsed.connected()
+        browsed.take(.value(0x0003, [0x42, 0x65, 0x6C, 0x74, 0x00, 0x00], .read))
+        #expect(browsed.screen.name == "Belt")
+        browsed.take(.value(0x0003, [0x00], .read))
+        #expect(browsed.screen.name == nil, "there is none in the table")
+    }
 }
