@@ -876,7 +876,7 @@ _blescan_forget() {
 
 _blescan_bonds() {
     repeating_flags=()
-    non_repeating_flags=(--json -j --version -h --help)
+    non_repeating_flags=(--utc --json -j --version -h --help)
     repeating_options=()
     non_repeating_options=(--bonds --color)
     __blescan_offer_flags_options 0

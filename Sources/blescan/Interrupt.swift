@@ -2,7 +2,7 @@ import BLELinux
 import Dispatch
 import Glibc
 
-/// ^C and SIGTERM as cancellation: the running task can switch the scan off and disconnect.
+/// ^C, SIGTERM and the end of the terminal as cancellation: the running task can switch the scan off and disconnect.
 enum Interrupt {
     private struct State {
         var cancel: (@Sendable () -> Void)?
@@ -30,27 +30,25 @@ enum Interrupt {
         cancel()
     }
 
-    /// Has SIGHUP, the end of the terminal, cancel the running task as ^C does, until the source is cancelled.
-    static func watchHangUp() async -> any DispatchSourceSignal {
-        let source = DispatchSource.makeSignalSource(signal: SIGHUP, queue: .global())
-        source.setEventHandler { state.withLock { $0.cancel }?() }
-        // A signal that comes before it is watched ends the program.
-        await withCheckedContinuation { watched in
-            source.setRegistrationHandler { watched.resume() }
-            source.resume()
-        }
-        return source
+    /// Whether the caller has the end of the terminal ignored, as `nohup` does. Watching the signal would replace that.
+    private static var isHangUpIgnored: Bool {
+        let lines = SystemFiles.text("/proc/self/status")?.split(separator: "\n") ?? []
+        guard let digits = lines.first(where: { $0.hasPrefix("SigIgn:") })?.split(separator: "\t").last,
+            let ignored = UInt64(digits, radix: 16)
+        else { return false }
+        return ignored & (1 << UInt64(SIGHUP - 1)) != 0
     }
 
-    /// Runs `body` in a task that the first ^C or SIGTERM cancels; the second one ends the program.
+    /// Runs `body` in a task that the first ^C, SIGTERM or SIGHUP cancels; a second ^C or SIGTERM ends the program.
     ///
-    /// A signal that comes before both are watched ends the program as it ends any other; `body` begins only after
+    /// A signal that comes before all are watched ends the program as it ends any other; `body` begins only after
     /// that, so there is no moment in which one is lost. Inside another call `body` is a part of its task.
     static func cancelling<Value: Sendable>(
         _ body: @Sendable @escaping () async throws -> Value
     ) async throws -> Value {
         if state.withLock({ $0.cancel != nil }) { return try await body() }
-        let sources = [SIGINT, SIGTERM].map { DispatchSource.makeSignalSource(signal: $0, queue: .global()) }
+        let numbers = [SIGINT, SIGTERM] + (isHangUpIgnored ? [] : [SIGHUP])
+        let sources = numbers.map { DispatchSource.makeSignalSource(signal: $0, queue: .global()) }
         defer { for source in sources { source.cancel() } }
         let watched = DispatchGroup()
         for _ in sources { watched.enter() }
@@ -60,11 +58,12 @@ enum Interrupt {
         }
         state.withLock { $0.cancel = { task.cancel() } }
         defer { state.withLock { $0.cancel = nil } }
-        for source in sources {
+        for (number, source) in zip(numbers, sources) {
             source.setRegistrationHandler { watched.leave() }
             source.setEventHandler {
-                // A write may wait for a terminal that takes nothing: the second signal does not wait.
-                if task.isCancelled { exit(ExitStatus.interrupted.rawValue) }
+                // A write may wait for a terminal that takes nothing: the second signal does not wait. The end of the
+                // terminal may be reported by the shell and by the kernel.
+                if task.isCancelled, number != SIGHUP { exit(ExitStatus.interrupted.rawValue) }
                 task.cancel()
             }
             source.resume()

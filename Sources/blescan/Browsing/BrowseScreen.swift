@@ -122,9 +122,10 @@ struct BrowseScreen: Sendable {
     var name: String? {
         guard let row = attributes.first(where: { $0.type == 0x2A00 }),
             case .value(let bytes)? = values[row.handle]?.reading,
-            !bytes.isEmpty
+            // Many devices fill their names with zeros.
+            let last = bytes.lastIndex(where: { $0 != 0 })
         else { return nameInTable }
-        return String(decoding: bytes, as: UTF8.self)
+        return String(decoding: bytes[...last], as: UTF8.self)
     }
 
     /// The attributes that are shown: all but those of folded services.
@@ -331,6 +332,8 @@ extension BrowseScreen.Value {
 // MARK: - Keys
 
 extension BrowseScreen: LiveContent {
+    static let withoutScreen = "`blescan explore` prints lines."
+
     /// Text is selected to be copied here.
     var usesMouse: Bool { false }
 
@@ -379,7 +382,8 @@ extension BrowseScreen: LiveContent {
         case .character("s"), .character("n"): return request(.subscribe)
         case .left: fold()
         case .right: unfold()
-        case .up, .down, .pageUp, .pageDown, .home, .end, .character, .backspace, .clear, .redraw, .click: break
+        case .up, .down, .pageUp, .pageDown, .home, .end, .character, .backspace, .delete, .clear, .redraw, .click:
+            break
         }
         return .none
     }
@@ -478,7 +482,7 @@ extension BrowseScreen: LiveContent {
         case .clear: typed = ""
         case .escape: typed = nil
         case .enter: return write(line)
-        case .up, .down, .left, .right, .pageUp, .pageDown, .home, .end, .redraw, .click: return .none
+        case .up, .down, .left, .right, .pageUp, .pageDown, .home, .end, .delete, .redraw, .click: return .none
         }
         notice = nil
         return .none

@@ -75,6 +75,9 @@ extension String {
         if isPlain, !isEmpty { return self }
         return "'" + replacing("'", with: #"'\''"#) + "'"
     }
+
+    /// A path as one word of a command for a shell, and no option.
+    var shellPath: String { (hasPrefix("-") ? "./" + self : self).shellQuoted }
 }
 
 extension CharacteristicProperties {

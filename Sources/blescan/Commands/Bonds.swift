@@ -5,7 +5,7 @@ import BareBLE
 struct Bonds: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "List the bonds.",
-        usage: "blescan bonds [--bonds <dir>] [--color <when>] [--json]",
+        usage: "blescan bonds [--bonds <dir>] [--utc] [--color <when>] [--json]",
         discussion: """
             EXAMPLES
               blescan bonds
@@ -23,6 +23,8 @@ struct Bonds: ParsableCommand {
             """)
 
     @OptionGroup var bonds: BondOptions
+
+    @OptionGroup var times: TimeOptions
 
     @OptionGroup var color: ColorOptions
 

@@ -55,7 +55,8 @@ struct Decode: AsyncParsableCommand {
             show(input, line: nil, isFirst: true)
             if !input.isDecoded {
                 throw Failure(
-                    message: "the event in --hex has no advertising reports that can be read", status: .badData)
+                    message: "the event in --hex has no advertising reports that can be read",
+                    hint: "The output says why.", status: .badData)
             }
             return
         }

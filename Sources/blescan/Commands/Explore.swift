@@ -132,7 +132,7 @@ struct Explore: AsyncParsableCommand {
                 }
                 // A refusal is a result.
                 guard error.attError != nil || error.code == .timedOut else { throw error }
-                found.values[handle] = .refused(error)
+                found.values[handle] = .refused(error.named(as: peer))
             }
         }
         // If the wrong handles are equal by now, no read has failed.

@@ -89,7 +89,9 @@ struct Scan: AsyncParsableCommand {
         }
         try keys.validate(with: lines, format)
         if let heartbeat {
-            if format == .theengs { throw ValidationError("Theengs accepts only devices; leave out --heartbeat.") }
+            if format == .theengs {
+                throw ValidationError("--format theengs has devices alone; leave out --heartbeat.")
+            }
             if format == .csv { throw ValidationError("A table has lines about devices alone; leave out --heartbeat.") }
             if heartbeat.duration < .seconds(1) { throw ValidationError("--heartbeat takes a time from 1s.") }
         }

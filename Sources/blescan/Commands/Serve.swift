@@ -139,6 +139,7 @@ struct Serve: AsyncParsableCommand {
             }
             return ServedDevice(virtual.device)
         }
+        InputFile.announce("the declaration", from: device)
         var input = try InputLines(
             path: device, advice: "Name a file with a declaration, or a virtual device: \(VirtualPeer.names).")
         var lines: [[UInt8]] = []

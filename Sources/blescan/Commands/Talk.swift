@@ -1,7 +1,6 @@
 import ArgumentParser
 import BLECore
 import BareBLE
-import Dispatch
 import Glibc
 
 struct Talk: AsyncParsableCommand {
@@ -145,8 +144,6 @@ struct Talk: AsyncParsableCommand {
     private func converse(_ session: TalkSession, with peer: PeerArgument, _ database: GATTDatabase) async throws {
         let isInteractive = isatty(STDIN_FILENO) == 1
         if isInteractive { Console.note("connected to \(peer); `help` explains the operations, `quit` ends") }
-        let hangUp = isInteractive ? await Interrupt.watchHangUp() : nil
-        defer { hangUp?.cancel() }
         let mark = "\(peer)> ".printable
         let names = Completions.names(of: database.characteristics.map(\.uuid))
         let prompt = Prompt.begin(PromptLine(mark, operations: TalkOperation.names, attributes: names))

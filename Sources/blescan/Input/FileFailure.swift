@@ -20,6 +20,14 @@ extension Failure {
         }
     }
 
+    /// The results cannot be written, for this reason of the system.
+    init(unwritable number: Int32) {
+        let isFull = [ENOSPC, EDQUOT, EFBIG].contains(number)
+        self.init(
+            message: "could not write the results: \(unsafe String(cString: strerror(number))) [errno \(number)]",
+            hint: isFull ? "Make room there, or write to another disk." : nil, status: .linkLost)
+    }
+
     private static func permission(for use: FileUse) -> String {
         let tool = Privileges.Caller.current?.tool.rawValue
         return switch (use, tool) {

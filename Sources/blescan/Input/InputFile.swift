@@ -23,6 +23,12 @@ struct InputFile: ~Copyable {
     /// Returns the name of the file at `path` in messages.
     static func name(of path: String) -> String { path == "-" ? "standard input" : path }
 
+    /// Reports that standard input is read where that is a terminal: otherwise nothing would show that this waits.
+    static func announce(_ contents: String, from path: String) {
+        guard path == "-", isatty(STDIN_FILENO) == 1 else { return }
+        Console.warn("reading \(contents) from the terminal; Ctrl-D ends")
+    }
+
     /// Opens the file at `path`; `-` is standard input.
     ///
     /// - Parameter unpacks: Whether a file that was compressed by gzip is read as what it was before.
@@ -40,7 +46,7 @@ struct InputFile: ~Copyable {
         }
         var status = stat()
         guard unsafe fstat(descriptor, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else {
-            throw Failure(message: "\(path) is a folder", hint: "Name a file in it.", status: .usage)
+            throw Failure(message: "\(path) is a directory", hint: "Name a file in it.", status: .usage)
         }
     }
 

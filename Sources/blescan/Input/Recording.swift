@@ -11,6 +11,7 @@ enum Recording {
     static func read(
         _ path: String, packet: (CapturedPacket) throws -> Void, dialogue: (Dialogue) throws -> Void
     ) throws -> String? {
+        InputFile.announce("a recording", from: path)
         var chunks = try FileChunks(path)
         var first: [UInt8] = []
         while first.count < longestMagic, let chunk = try chunks.next() { first += chunk }

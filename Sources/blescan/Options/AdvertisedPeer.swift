@@ -56,7 +56,7 @@ enum AdvertisedPeer: Hashable, Sendable, CustomStringConvertible {
     /// Returns whether a device that passes `filter` is one of these.
     func matches(_ scanResult: ScanResult) -> Bool {
         switch self {
-        case .name(let pattern): scanResult.name.map { pattern.matches($0) } ?? false
+        case .name(let pattern): scanResult.unpaddedName.map { pattern.matches($0) } ?? false
         case .service: true
         }
     }

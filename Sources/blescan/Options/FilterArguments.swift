@@ -91,7 +91,7 @@ enum RSSIArgument {
     ///
     /// - Throws: `BadValue`, which describes valid values.
     static func parse(_ text: String) throws(BadValue) -> Int8 {
-        let number: Int8 = try NumberArgument.parse(text)
+        guard let number = Int8(text) else { throw BadValue(description: "it takes dBm from -128 to 0.") }
         guard number <= 0 else { throw BadValue(description: "RSSI is negative; did you mean -\(number)?") }
         return number
     }

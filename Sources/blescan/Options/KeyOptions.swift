@@ -27,7 +27,7 @@ struct KeyOptions: ParsableArguments {
             throw ValidationError("--redact takes away the addresses that the keys belong to; leave out --keys.")
         }
         if format == .theengs {
-            throw ValidationError("Theengs Gateway gets the bytes as they came; leave out --keys.")
+            throw ValidationError("--format theengs has the bytes as they came; leave out --keys.")
         }
     }
 
@@ -106,16 +106,17 @@ enum KeyFile {
         case .owner:
             Failure(
                 message: "\(path) belongs to another user, who could exchange the keys in it",
-                hint: "Copy it: `install -m 600 \(path) NEW`.", status: .notPermitted)
+                hint: "Copy it: `install -m 600 \(path.shellPath) NEW`.", status: .notPermitted)
         case .mode(let mode):
             Failure(
                 message: "others may read or write the keys in \(path) (mode \(String(mode, radix: 8)))",
-                hint: "`chmod 600 \(path)`.", status: .notPermitted)
+                hint: "`chmod 600 \(path.shellPath)`.", status: .notPermitted)
         case .system(let error) where error.errno == EFBIG:
             Failure(message: "\(path) is too long for a file of keys", hint: "It may have 1 MB.", status: .badData)
         case .system(let error) where error.errno == EISDIR || error.errno == EINVAL:
             Failure(
-                message: "\(path) is not a plain file", hint: "--keys reads no pipe, device or folder.", status: .usage)
+                message: "\(path) is not a plain file", hint: "--keys reads no pipe, device or directory.",
+                status: .usage)
         case .system(let error):
             Failure(cannot: error.call == "open" ? "open" : "read", path, for: .reading, errno: error.errno)
         }

@@ -122,6 +122,7 @@ struct ValueOptions: ParsableArguments {
     ///
     /// - Throws: `Failure` if it cannot be read, or is longer than a value.
     private static func contents(of path: String) throws(Failure) -> [UInt8] {
+        InputFile.announce("the value", from: path)
         var file = try InputFile(path, advice: "Check the path.")
         var bytes: [UInt8] = []
         while true {

@@ -74,7 +74,7 @@ struct AttributeScreen {
             return layout
         }
         guard let terminalWidth else { return layouts[0] }
-        let longest = rows.compactMap { $0.value?.whole.count }.max() ?? 0
+        let longest = rows.compactMap { $0.value.map { ScreenText.width($0.whole) } }.max() ?? 0
         for layout in layouts where (layout.valueColumn ?? 0) + min(longest, 2 * Self.narrowestValue) <= terminalWidth {
             return layout
         }
@@ -250,8 +250,9 @@ extension Duration {
 }
 
 extension String {
+    /// Returns the text with blanks after it, if it is narrower than this number of columns.
     func padded(to width: Int) -> String {
-        let missing = width - count
+        let missing = width - ScreenText.width(self)
         return missing > 0 ? self + String(repeating: " ", count: missing) : self
     }
 }

@@ -101,6 +101,7 @@ extension AttributeTree {
             "services": .array(services.map(json(of:))),
             "quirks": database.quirks.isEmpty ? nil : .array(database.quirks.map { .string("\($0)") }),
             "error": interruption.map { .string($0.description) },
+            "code": interruption.map { .string($0.code.description) },
         ])
     }
 
@@ -155,7 +156,12 @@ extension AttributeTree {
         case nil:
             return []
         case .refused(let error):
-            return [.init(key: "error", value: .string(error.description))]
+            let reason: [JSONLine.Member] = [
+                .init(key: "error", value: .string(error.description)),
+                .init(key: "code", value: .string(error.code.description)),
+            ]
+            guard let code = error.attError else { return reason }
+            return reason + [.init(key: "attError", value: .integer(Int(code.rawValue)))]
         case .value(let bytes):
             let hex = JSONLine.Member(key: "hex", value: .string(Hex.encode(bytes)))
             return [hex] + (meaning(of: bytes, at: handle, uuid).map { [.init(key: "value", value: $0.json)] } ?? [])

@@ -30,7 +30,8 @@ struct CheckOutput {
         guard let finding else {
             guard check.packetCount > 0 else {
                 throw Failure(
-                    message: "\(name) has no ATT packets of a link that its host has made", status: .notFound)
+                    message: "\(name) has no ATT packets of a link that its host has made",
+                    hint: "`blescan replay \(Self.word(path))` prints what it has.", status: .notFound)
             }
             return show(check, place)
         }
@@ -46,8 +47,7 @@ struct CheckOutput {
     /// Returns the file in a command line that reads it again.
     private static func word(_ path: String) -> String {
         // What came by standard input has been read.
-        if path == "-" { return "FILE" }
-        return (path.hasPrefix("-") ? "./" + path : path).shellQuoted
+        path == "-" ? "FILE" : path.shellPath
     }
 
     private func show(_ check: CaptureCheck, _ place: (Int) -> String) {

@@ -51,12 +51,7 @@ enum Console {
         let failure = besideProgress { write(bytes, to: STDOUT_FILENO) }
         if failure == EPIPE { return Interrupt.end(.done) }
         guard failure != 0 else { return }
-        let reason = unsafe String(cString: strerror(failure))
-        let isFull = [ENOSPC, EDQUOT, EFBIG].contains(failure)
-        report(
-            Failure(
-                message: "could not write the results: \(reason) [errno \(failure)]",
-                hint: isFull ? "Make room there, or write to another disk." : nil, status: .linkLost))
+        report(Failure(unwritable: failure))
         Interrupt.end(.linkLost)
     }
 

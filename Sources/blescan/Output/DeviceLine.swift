@@ -11,7 +11,7 @@ struct DeviceLine {
     }
 
     var text: String {
-        columns.map { $0.text + Self.spaces($0.width - $0.text.count) }.joined(separator: "  ")
+        columns.map { $0.text.padded(to: $0.width) }.joined(separator: "  ")
     }
 
     /// The same in the styles of the live table.
@@ -20,7 +20,7 @@ struct DeviceLine {
         for column in columns {
             if line.width > 0 { line.add("  ") }
             line.add(column.text, column.style)
-            line.add(Self.spaces(column.width - column.text.count))
+            line.add(Self.spaces(column.width - ScreenText.width(column.text)))
         }
         return line
     }
@@ -30,7 +30,7 @@ struct DeviceLine {
         let rssi = strength.map(String.init) ?? "?"
         let address = scanResult.id.peer?.address.description ?? "anonymous"
         let kind = scanResult.id.peer?.kind.short ?? "-"
-        let name = scanResult.name.map { $0.printable } ?? "-"
+        let name = scanResult.shownName?.printable ?? "-"
         let interval = scanResult.interval.map { Self.seconds($0) } ?? ""
         return [
             (Self.spaces(5 - rssi.count) + rssi, 5, ScreenStyle.strength(strength)),
@@ -51,6 +51,23 @@ struct DeviceLine {
 
     private static func spaces(_ count: Int) -> String {
         String(repeating: " ", count: max(0, count))
+    }
+}
+
+extension ScanResult {
+    /// The name without the zeros that many devices fill it with; `nil` for a device without one.
+    var unpaddedName: String? {
+        guard let name else { return nil }
+        var scalars = name.unicodeScalars
+        while scalars.last == "\0" { scalars.removeLast() }
+        return String(scalars)
+    }
+
+    /// The same in a form that shows that there is a name.
+    var shownName: String? {
+        guard let name = unpaddedName else { return nil }
+        if name.isEmpty { return "(empty)" }
+        return name.unicodeScalars.allSatisfy(\.properties.isWhitespace) ? "\"\(name)\"" : name
     }
 }
 

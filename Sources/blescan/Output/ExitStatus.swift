@@ -162,6 +162,11 @@ extension Blescan {
     }
 
     private static func noCommand(_ word: String) -> Failure {
+        if word.contains(":"), word.allSatisfy({ $0.isHexDigit || $0 == ":" }) {
+            return Failure(
+                message: "'\(word)' is neither a command nor an address",
+                hint: "An address has six pairs of digits, as AA:BB:CC:DD:EE:FF.", status: .usage)
+        }
         let names = configuration.subcommands.map { $0._commandName }
         let near =
             synonyms[word].map { [$0] } ?? suggestion(meantBy: word).map { ["`\($0)`"] }
@@ -226,21 +231,26 @@ extension Blescan {
 }
 
 extension Console {
-    /// Reports a failure on standard error; with `--json` as an object.
-    fileprivate static func report(_ failure: Failure, code: BLEError.Code?, attError: ATTErrorCode?) {
+    /// Returns the lines about a failure; with `--json` an object.
+    static func lines(
+        about failure: Failure, code: BLEError.Code? = nil, attError: ATTErrorCode? = nil
+    ) -> [StyledText] {
         let message = failure.message.hasSuffix(".") ? String(failure.message.dropLast()) : failure.message
-        if isJSONWanted {
-            note(
-                JSONLine.object([
-                    "v": 1, "error": .string(message), "hint": failure.hint.map { .string($0) },
-                    "code": .string(code?.description ?? failure.status.code),
-                    "attError": attError.map { .integer(Int($0.rawValue)) },
-                    "status": .integer(Int(failure.status.rawValue)),
-                ]).text)
-        } else {
-            note(titled(message, .failure))
-            if let hint = failure.hint { note(Self.hint(hint)) }
+        guard isJSONWanted else {
+            return [titled(message, .failure)] + (failure.hint.map { [hint($0)] } ?? [])
         }
+        let object = JSONLine.object([
+            "v": 1, "error": .string(message), "hint": failure.hint.map { .string($0) },
+            "code": .string(code?.description ?? failure.status.code),
+            "attError": attError.map { .integer(Int($0.rawValue)) },
+            "status": .integer(Int(failure.status.rawValue)),
+        ])
+        return [StyledText(object.text)]
+    }
+
+    /// Reports a failure on standard error.
+    fileprivate static func report(_ failure: Failure, code: BLEError.Code?, attError: ATTErrorCode?) {
+        for line in lines(about: failure, code: code, attError: attError) { note(line) }
     }
 
     /// Reports the failure of one operation of several.

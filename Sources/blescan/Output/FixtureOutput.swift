@@ -19,7 +19,9 @@ struct FixtureOutput {
         }
         let links = (dialogue.map { [$0] } ?? capture.links).filter { $0.packetCount > 0 }
         guard !links.isEmpty else {
-            throw Failure(message: "\(path) has no ATT packets of a link that its host has made", status: .notFound)
+            throw Failure(
+                message: "\(path) has no ATT packets of a link that its host has made",
+                hint: "`blescan replay \(path.shellPath)` prints what it has.", status: .notFound)
         }
         if let warning { Console.warn("\(warning) The last link may lack its end.") }
         let base = name.hasSuffix(".dialogue") ? String(name.dropLast(".dialogue".count)) : name

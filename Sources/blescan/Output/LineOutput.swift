@@ -52,7 +52,7 @@ final class LineOutput: Sendable {
                 pollfd(fd: wake.reading, events: Int16(POLLIN), revents: 0),
             ]
             let ready = unsafe poll(&wanted, 2, timeout)
-            if ready < 0, errno != EINTR { throw failure(errno) }
+            if ready < 0, errno != EINTR { throw Failure(unwritable: errno) }
             if wanted[0].revents == 0 {
                 if wanted[1].revents != 0 { return .givenUp }
                 if ready == 0 { return nil }
@@ -68,7 +68,7 @@ final class LineOutput: Sendable {
             } else if errno == EPIPE {
                 return .closed
             } else if errno != EINTR, errno != EAGAIN {
-                throw failure(errno)
+                throw Failure(unwritable: errno)
             }
         }
         return .written
@@ -77,11 +77,5 @@ final class LineOutput: Sendable {
     /// Ends the wait, now and for good. From any thread.
     func giveUp() {
         wake.wake()
-    }
-
-    private func failure(_ number: Int32) -> Failure {
-        Failure(
-            message: "could not write the results: \(unsafe String(cString: strerror(number))) [errno \(number)]",
-            status: .linkLost)
     }
 }

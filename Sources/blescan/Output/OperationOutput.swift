@@ -111,8 +111,9 @@ struct OperationOutput: Sendable {
             return Array(Console.spelled(line.painted(look)).utf8)
         }
         return JSONLine.object([
-            "v": 1, "operation": operation("write"), "peer": .string(peer), "attribute": .string(attribute.text),
-            "handle": handle.map { .integer(Int($0)) }, "uuid": uuid.map { .string($0.description) },
+            "v": 1, "t": .string(Timestamp.now()), "operation": operation("write"), "peer": .string(peer),
+            "attribute": .string(attribute.text), "handle": handle.map { .integer(Int($0)) },
+            "uuid": uuid.map { .string($0.description) },
             "name": name(uuid), "written": .integer(bytes.count), "hex": .string(Hex.encode(bytes)),
             "confirmed": .bool(isConfirmed),
         ]).bytes

@@ -26,23 +26,30 @@ final class Progress: Sendable {
     /// Serializes the writes; taken before `state`.
     private let turn = Mutex(())
     private let width: @Sendable () -> Int?
+    /// Whether a screen uses the whole terminal.
+    private let isScreenShown: @Sendable () -> Bool
     private let now: @Sendable () -> ContinuousClock.Instant
     private let write: @Sendable (String) -> Void
 
     init(
         isOn: Bool, width: @escaping @Sendable () -> Int?,
+        isScreenShown: @escaping @Sendable () -> Bool = { Terminal.isTaken },
         now: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock().now },
         write: @escaping @Sendable (String) -> Void
     ) {
         self.isOn = isOn
         self.width = width
+        self.isScreenShown = isScreenShown
         self.now = now
         self.write = write
     }
 
     /// Begins work that may take long.
+    ///
+    /// That of a screen has no line, nor has it one while the screen is suspended: it could not be cleared once the
+    /// screen is back.
     func begin(_ text: @autoclosure () -> String) {
-        guard isOn else { return }
+        guard isOn, !isScreenShown() else { return }
         let text = text()
         state.withLock { state in
             state.line.begin(text, at: now())
@@ -91,9 +98,9 @@ final class Progress: Sendable {
         }
     }
 
-    private func draw() {
-        // A screen uses the whole terminal.
-        guard !Terminal.isTaken else { return }
+    /// Draws the line if it is due; the timer calls it.
+    func draw() {
+        guard !isScreenShown() else { return }
         // A write in progress delays the next line, not this thread.
         _ = turn.withLockIfAvailable { _ in put(state.withLock { $0.line.due(at: now(), width: width()) }) }
     }

@@ -96,6 +96,18 @@ struct StyledText: Hashable, Sendable {
 }
 
 extension String {
+    /// Returns a row of a table in lines of at most this number of columns. Those after the first one begin in a column
+    /// of the table, or near the edge where there would be no room below the first.
+    func wrapped(to limit: Int, indent wanted: Int) -> [String] {
+        guard ScreenText.width(self) > limit else { return [self] }
+        let indent = wanted + 20 <= limit ? wanted : 2
+        let head = String(prefix(indent))
+        let rest = String(dropFirst(head.count)).wrapped(to: limit - indent)
+        return rest.enumerated().map { number, part in
+            (number == 0 ? head : String(repeating: " ", count: indent)) + part
+        }
+    }
+
     /// Returns the words in lines of at most this number of columns; a word that is longer is cut.
     func wrapped(to limit: Int) -> [String] {
         let limit = max(1, limit)

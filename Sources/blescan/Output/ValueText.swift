@@ -35,7 +35,9 @@ struct ValueText: Hashable, Sendable {
     /// Returns the value in lines of this number of columns.
     func lines(in room: Int) -> [String] {
         guard let meaning else { return hex(in: min(room, Self.longestHex)).map { [$0] } ?? [] }
-        if meaning.count + 2 + 2 * bytes.count <= room, let hex = hex(in: room) { return [meaning + "  " + hex] }
+        if ScreenText.width(meaning) + 2 + 2 * bytes.count <= room, let hex = hex(in: room) {
+            return [meaning + "  " + hex]
+        }
         return meaning.wrapped(to: room)
     }
 

@@ -37,8 +37,8 @@ extension Bond {
         line.add("  ")
         for (text, style) in styledWords { line.add(text, style) }
         line.add("  adapter \(adapter)")
-        line.add("  since \(Self.time(bondedAt))", .dim)
-        if let rejectedSince { line.add("  rejected by the peer since \(Self.time(rejectedSince))", .red) }
+        line.add("  since \(Self.localTime(bondedAt))", .dim)
+        if let rejectedSince { line.add("  rejected by the peer since \(Self.localTime(rejectedSince))", .red) }
         if let name { line.add("  \"\(name.printable)\"") }
         return line
     }
@@ -62,6 +62,11 @@ extension Bond {
 
     private static func time(_ seconds: UInt64) -> String {
         Timestamp.text(sinceEpoch: .seconds(Int64(clamping: seconds)))
+    }
+
+    /// Returns the same for users.
+    private static func localTime(_ seconds: UInt64) -> String {
+        Timestamp.local(sinceEpoch: .seconds(Int64(clamping: seconds)))
     }
 }
 

@@ -156,7 +156,9 @@ struct BondUse: Sendable {
         switch peer {
         case .unix:
             guard isPairing else { return Finding() }
-            throw Failure(message: "\(peer) is a socket and not a device: it cannot be paired with", status: .usage)
+            throw Failure(
+                message: "\(peer) is a socket and not a device: it cannot be paired with",
+                hint: "Name a device by its address, or demo:lock.", status: .usage)
         case .demo(let name):
             guard isPairing || VirtualPeer(named: name)?.isProtected == true else { return Finding() }
             // The virtual device of the next command has other keys, and would refuse a bond with this one.

@@ -33,7 +33,7 @@ struct PairingRequest: Sendable {
         self.ask = ask
         self.note = note
         options = PairingOptions(require: require, name: name, timeout: timeout ?? Self.usualTimeout)
-        options.agent = agent
+        options.agent = agent { "\($0)" }
     }
 
     /// Pairs, unless there is a bond.
@@ -41,6 +41,9 @@ struct PairingRequest: Sendable {
     /// - Throws: `BLEError`, with the option that helps.
     func pair(_ peripheral: Peripheral, _ peer: PeerArgument) async throws(BLEError) -> Bond {
         Console.progress.update("\(peer): pairing")
+        var options = options
+        // Nobody has typed the address of a virtual device.
+        if case .demo = peer { options.agent = agent { _ in peer.description } }
         do throws(BLEError) {
             return try await peripheral.pair(options)
         } catch {
@@ -73,7 +76,8 @@ struct PairingRequest: Sendable {
 
     // MARK: The agent
 
-    private var agent: PairingAgent {
+    /// Returns the agent; `name` returns what its questions call the peer.
+    private func agent(_ name: @escaping @Sendable (PeerID) -> String) -> PairingAgent {
         let wasAsked = wasAsked
         if let passkey { return .passkey(passkey) }
         guard isTerminal else {
@@ -83,15 +87,15 @@ struct PairingRequest: Sendable {
             })
         }
         return PairingAgent(
-            show: { [note] peer, passkey in note("Enter \(passkey) on \(peer).") },
+            show: { [note] peer, passkey in note("Enter \(passkey) on \(name(peer)).") },
             compare: { [ask] peer, number in
-                let line = await ask("Does \(peer) show \(number) too? [y/n] ")
+                let line = await ask("Does \(name(peer)) show \(number) too? [y/n] ")
                 return ["y", "yes"].contains(line?.filter { !$0.isWhitespace }.lowercased())
             },
             enter: { [ask] peer in
                 // It is a part of the question, because messages may have a queue of their own.
                 var advice = ""
-                while let line = await ask(advice + "Passkey that \(peer) shows: ") {
+                while let line = await ask(advice + "Passkey that \(name(peer)) shows: ") {
                     let word = line.filter { !$0.isWhitespace }
                     if word.isEmpty { return nil }
                     if let passkey = Passkey(word) { return passkey }

@@ -64,12 +64,17 @@ struct PeerSearch: Sendable {
     /// Takes a result of the scan.
     mutating func take(_ scanResult: ScanResult) {
         guard let peer = scanResult.identity ?? scanResult.peer, wanted.matches(scanResult) else { return }
-        let match = Match(peer: peer, name: scanResult.name, rssi: scanResult.rssi)
+        let match = Match(peer: peer, name: scanResult.unpaddedName, rssi: scanResult.rssi)
         if let index = matches.firstIndex(where: { $0.peer == peer }) {
             matches[index] = match
         } else {
             matches.append(match)
         }
+    }
+
+    private static func words(_ time: Duration) -> String {
+        let (seconds, rest) = time.components
+        return rest == 0 ? "\(seconds) s" : DeviceLine.seconds(time)
     }
 
     /// Returns the only device that has matched.
@@ -79,7 +84,7 @@ struct PeerSearch: Sendable {
         guard let first = matches.first else {
             throw Failure(
                 message: "no device that matches \(wanted.description.printable) and accepts connections was heard in "
-                    + "\(timeLimit.components.seconds) s",
+                    + Self.words(timeLimit),
                 hint: "`sudo blescan scan \(wanted.scanOptions)` shows who is near; --timeout allows more time.",
                 status: .notFound)
         }

@@ -197,7 +197,7 @@ enum PlainLine {
     private static func parts(of scanResult: ScanResult) -> [Part] {
         let address = scanResult.peer?.address.description ?? "anonymous"
         let kind = scanResult.peer?.kind.short ?? "-"
-        let name = scanResult.name?.printable ?? "-"
+        let name = scanResult.shownName?.printable ?? "-"
         var parts: [Part] = [
             (address.padded(to: 17), []), (kind.padded(to: 8), []), (name.padded(to: 16), .title),
         ]

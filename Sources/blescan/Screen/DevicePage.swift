@@ -41,14 +41,8 @@ struct DevicePage {
     private func wrapped(_ fact: Fact) -> [ScreenLine] {
         let text = ScreenText.shown(fact.text, area.look)
         guard ScreenText.width(text) > area.columns else { return [line(text, fact)] }
-        // On a narrow screen there would be no room below the first line.
-        let indent = fact.indent + 20 <= area.columns ? fact.indent : 2
-        let head = text.prefix(indent)
-        let rest = String(text.dropFirst(head.count)).wrapped(to: area.columns - indent)
-        return rest.enumerated().map { number, part in
-            area.line(
-                (number == 0 ? String(head) : String(repeating: " ", count: indent)) + part,
-                fact.isChanged ? Self.changed : [])
+        return text.wrapped(to: area.columns, indent: fact.indent).map {
+            area.line($0, fact.isChanged ? Self.changed : [])
         }
     }
 

@@ -4,7 +4,7 @@
 //   radio.
 // - Drawing, keys, signals and the clock's ticks are on one queue. A key takes effect at once; everything else at the
 //   next tick.
-// - ^C and SIGTERM cancel the task by `Interrupt`; `q`, SIGHUP and the end of the terminal cancel the body from here.
+// - ^C, SIGTERM and SIGHUP cancel the task by `Interrupt`; `q`, SIGHUP and the end of the terminal cancel the body from here.
 //   Either way the body ends first, then the terminal is restored, then the result or the error is passed on.
 
 import BLECore
@@ -15,6 +15,8 @@ import Glibc
 
 /// The value of a screen: keys and time go in, frames come out.
 protocol LiveContent: Sendable {
+    /// A sentence about what to do where there is no screen.
+    static var withoutScreen: String { get }
     /// Whether clicks and the wheel are keys.
     var usesMouse: Bool { get }
     /// The terminal has another size.
@@ -92,7 +94,8 @@ final class LiveScreen<Content: LiveContent>: Sendable {
         let (quits, quit) = AsyncStream.makeStream(of: Void.self)
         let live = LiveScreen(screen, seek: seek, clock: clock) { quit.yield() }
         guard Terminal.enter() else {
-            throw Failure(message: "the terminal cannot be used for a screen", hint: "Add --plain.", status: .linkLost)
+            throw Failure(
+                message: "the terminal cannot be used for a screen", hint: Content.withoutScreen, status: .linkLost)
         }
         let task = Task { try await body(live) }
         let waiter = Task { for await _ in quits { task.cancel() } }

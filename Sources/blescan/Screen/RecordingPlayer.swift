@@ -164,7 +164,9 @@ final class RecordingPlayer {
                 }
             }
             if isEmpty {
-                throw Failure(message: "\(path) has no advertisements, and no links of its host", status: .notFound)
+                throw Failure(
+                    message: "\(path) has no advertisements, and no links of its host",
+                    hint: "`blescan replay \(path.shellPath)` prints what it has.", status: .notFound)
             }
             return warning == nil ? .whole : .cutOff
         } catch let failure as Failure where !isEmpty {

@@ -106,6 +106,8 @@ struct ScanBrowser: Sendable {
 }
 
 extension ScanBrowser: LiveContent {
+    static let withoutScreen = ScanScreen.withoutScreen
+
     var usesMouse: Bool { link?.usesMouse ?? table.usesMouse }
 
     mutating func resize(columns: Int, rows: Int) {

@@ -263,6 +263,8 @@ struct ScanScreen: Sendable {
 // MARK: - Keys
 
 extension ScanScreen: LiveContent {
+    static let withoutScreen = "`scan --plain` and `replay --as-scan` print lines."
+
     mutating func resize(columns: Int, rows: Int) {
         area.resize(columns: columns, rows: rows)
     }
@@ -299,7 +301,10 @@ extension ScanScreen: LiveContent {
         case (_, .character("m")): toggleMouse()
         case (.device(let id, _), .character("c")): return .open(id)
         case (.table, .character("c")):
-            guard let id = visiblySelected else { return .none }
+            guard let id = visiblySelected else {
+                if !visible.isEmpty { report("no device is selected; the arrows select one") }
+                return .none
+            }
             return .open(id)
         case (.table, .click): click(place, at: now)
         case (.table, _): pressInTable(key, at: now)
@@ -338,7 +343,7 @@ extension ScanScreen: LiveContent {
             filter = ""
             isTyping = false
         case .up, .down, .pageUp, .pageDown, .home, .end: moveSelection(by: key)
-        case .redraw, .left, .right, .click: break
+        case .redraw, .left, .right, .delete, .click: break
         }
     }
 
@@ -368,8 +373,8 @@ extension ScanScreen: LiveContent {
         case .escape:
             // One thing at a time: first the filter, then the selection.
             if !filter.isEmpty { filter = "" } else { (selected, showsStructures) = (nil, false) }
-        case .up, .down, .left, .right, .pageUp, .pageDown, .home, .end, .character, .backspace, .clear, .redraw,
-            .click:
+        case .up, .down, .left, .right, .pageUp, .pageDown, .home, .end, .character, .backspace, .delete, .clear,
+            .redraw, .click:
             break
         }
     }
@@ -422,7 +427,7 @@ extension ScanScreen: LiveContent {
         case .left, .right: step(from: id, key)
         case .click(_, let row): if row == 0 { view = .table }
         case .character("?"), .character("h"): view = .keys(line: 0)
-        case .up, .down, .pageUp, .pageDown, .home, .end, .character, .clear, .redraw: break
+        case .up, .down, .pageUp, .pageDown, .home, .end, .character, .delete, .clear, .redraw: break
         }
     }
 

@@ -71,7 +71,7 @@ struct ScanView {
     /// Returns the lines that a row takes, with the structures of the selected one.
     private func height(of row: ScreenRow) -> Int {
         guard screen.showsStructures, row.scanResult.id == screen.selected else { return 1 }
-        return 1 + Self.structures(of: row.scanResult).count
+        return 1 + structures(of: row.scanResult).count
     }
 
     private var table: (lines: [ScreenLine], first: Int) {
@@ -85,7 +85,7 @@ struct ScanView {
             guard let row = screen.devices[id] else { continue }
             lines.append(rowLine(row, layout))
             if screen.showsStructures, id == screen.selected {
-                lines += Self.structures(of: row.scanResult).map { area.line("    " + $0) }
+                lines += structures(of: row.scanResult)
             }
         }
         let last = lastLines(shown.count)
@@ -180,8 +180,11 @@ struct ScanView {
         screen.notice.map { area.wrapped($0, .yellow, limit: area.rows / 3) } ?? []
     }
 
+    /// The columns before the structures of a device.
+    private static let structureIndent = 4
+
     /// Returns the structures of advertisement and scan response, as `decode` shows them.
-    private static func structures(of scanResult: ScanResult) -> [String] {
+    private func structures(of scanResult: ScanResult) -> [ScreenLine] {
         var text = ""
         if let advertisement = scanResult.advertisement {
             AdvertisementTable.append(advertisement.advertisingData, to: &text)
@@ -190,7 +193,10 @@ struct ScanView {
             text += " scan response\n"
             AdvertisementTable.append(response.advertisingData, to: &text)
         }
-        return text.split(separator: "\n").map(String.init)
+        let room = max(1, area.columns - Self.structureIndent)
+        return text.split(separator: "\n").flatMap { row in
+            ScreenText.shown(String(row), area.look).wrapped(to: room, indent: AdvertisementTable.valueColumn)
+        }.map { area.line(String(repeating: " ", count: Self.structureIndent) + $0) }
     }
 
     /// Returns eight characters for -100 to -36 dBm, in eighths if the terminal has them.

@@ -17,6 +17,8 @@ enum ScreenKey: Hashable, Sendable {
     case character(Unicode.Scalar)
     case up, down, left, right, pageUp, pageDown, home, end
     case enter, escape, backspace
+    /// Deletes the character at the cursor.
+    case delete
     /// ^U: clears the line.
     case clear
     /// ^L
@@ -37,7 +39,7 @@ enum ScreenKey: Hashable, Sendable {
         case .pageDown: .pageForth
         case .home, .character("g"): .first
         case .end, .character("G"): .last
-        case .enter, .escape, .backspace, .character, .clear, .redraw, .left, .right, .click: nil
+        case .enter, .escape, .backspace, .delete, .character, .clear, .redraw, .left, .right, .click: nil
         }
     }
 
@@ -308,6 +310,7 @@ struct ScreenKeyReader: Sendable {
         case "D": .left
         case "H", "1~", "7~": .home
         case "F", "4~", "8~": .end
+        case "3~": .delete
         case "5~": .pageUp
         case "6~": .pageDown
         case "M": .enter

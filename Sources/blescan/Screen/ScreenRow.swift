@@ -33,7 +33,7 @@ struct ScreenRow: Sendable {
 
     init(_ scanResult: ScanResult) {
         self.scanResult = scanResult
-        name = Self.shown(scanResult.name)
+        name = scanResult.shownName
         contents = DeviceData(scanResult)
         data = contents.text
         words = ""
@@ -55,7 +55,7 @@ struct ScreenRow: Sendable {
         scanResult = newest
         measure()
         guard isNews else { return contents.repeated(at: newest.lastSeen) }
-        name = Self.shown(newest.name)
+        name = newest.shownName
         contents.take(newest)
         data = contents.text
         describe()
@@ -100,15 +100,6 @@ struct ScreenRow: Sendable {
         let seconds = max(0, duration.components.seconds)
         if seconds < 1 { return "now" }
         return seconds < 60 ? "\(seconds)s" : "\(seconds / 60)min"
-    }
-
-    /// Returns the name without padding, and in a form that shows that there is one.
-    private static func shown(_ name: String?) -> String? {
-        guard let name else { return nil }
-        var scalars = name.unicodeScalars
-        while scalars.last == "\0" { scalars.removeLast() }
-        if scalars.isEmpty { return "(empty)" }
-        return scalars.allSatisfy(\.properties.isWhitespace) ? "\"\(String(scalars))\"" : String(scalars)
     }
 
     private mutating func measure() {

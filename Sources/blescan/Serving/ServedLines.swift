@@ -49,8 +49,8 @@ final class ServedLines: Sendable {
             _ = try await reportLeftOut()
         } catch {
             guard let notes else { return }
-            let message = (error as? Failure)?.message ?? "\(error)"
-            notes.note(Console.titled(message, .failure))
+            let failure = error as? Failure ?? Failure(message: "\(error)", status: .linkLost)
+            for line in Console.lines(about: failure) { notes.note(line) }
             Interrupt.end(.linkLost)
         }
     }

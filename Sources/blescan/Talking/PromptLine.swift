@@ -54,9 +54,10 @@ struct PromptLine: Sendable {
         case 0x01: cursor = 0
         case 0x04:
             if text.isEmpty { return .end }
-            if cursor < text.count { text.remove(at: cursor) }
+            deleteCharacter()
         case 0x05: cursor = text.count
         case 0x09: return complete()
+        case 0x0B: text.removeSubrange(cursor...)
         case 0x17: deleteWord()
         default:
             for key in keys.read([byte]) {
@@ -91,6 +92,7 @@ struct PromptLine: Sendable {
             guard cursor > 0 else { return }
             cursor -= 1
             text.remove(at: cursor)
+        case .delete: deleteCharacter()
         case .clear:
             text.removeSubrange(..<cursor)
             cursor = 0
@@ -102,6 +104,11 @@ struct PromptLine: Sendable {
         case .down: recall(by: 1)
         case .enter, .escape, .redraw, .pageUp, .pageDown, .click: break
         }
+    }
+
+    /// Deletes the character at the cursor.
+    private mutating func deleteCharacter() {
+        if cursor < text.count { text.remove(at: cursor) }
     }
 
     /// Deletes the word before the cursor, and the blanks between.

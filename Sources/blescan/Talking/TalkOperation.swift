@@ -45,7 +45,7 @@ enum TalkOperation {
             _ = try Self.parsed(NoWords.self, words, name)
             self = name == "explore" ? .explore : ["help", "?"].contains(name) ? .help : .quit
         default:
-            let near = NearNames.slips(name, in: Self.names)
+            let near = Self.synonyms[name].map { [$0] } ?? NearNames.slips(name, in: Self.names)
             throw Failure(
                 message: "there is no operation '\(name)'",
                 hint: near.isEmpty
@@ -62,6 +62,12 @@ enum TalkOperation {
 
     /// Their names.
     static let names = ["read", "write", "notify", "stop", "wait", "explore", "help", "quit"]
+
+    /// The operations that other tools have under another name.
+    private static let synonyms = [
+        "subscribe": "notify", "listen": "notify", "unsubscribe": "stop", "get": "read", "set": "write",
+        "sleep": "wait", "services": "explore", "list": "explore", "disconnect": "quit",
+    ]
 
     /// The description of the operations.
     static let usage = """

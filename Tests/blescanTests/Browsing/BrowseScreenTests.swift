@@ -579,4 +579,19 @@ struct Browsed {
         #expect(browsed.text().contains("discovering"))
         #expect(browsed.press(.character("r")) == .none, "nothing to read yet")
     }
+
+    /// --plain is an option of `scan` alone.
+    @Test func whereThereIsNoScreenAnotherCommandIsNamed() {
+        #expect(BrowseScreen.withoutScreen.contains("blescan explore"))
+        #expect(ScanBrowser.withoutScreen.contains("scan --plain"))
+        #expect(ScanBrowser.withoutScreen.contains("replay --as-scan"))
+    }
+
+    @Test func aNameIsShownWithoutTheZerosAtItsEnd() {
+        var browsed = Browsed.connected()
+        browsed.take(.value(0x0003, [0x42, 0x65, 0x6C, 0x74, 0x00, 0x00], .read))
+        #expect(browsed.screen.name == "Belt")
+        browsed.take(.value(0x0003, [0x00], .read))
+        #expect(browsed.screen.name == nil, "there is none in the table")
+    }
 }

@@ -53,6 +53,17 @@ import Testing
         #expect(outcome.errors.isEmpty == (ending.status == 0))
     }
 
+    /// Whoever writes the results: the command, or a thread beside the link.
+    @Test(arguments: [
+        ["read", "demo:battery", "2a19"], ["notify", "demo:heart-rate", "2a37", "-n", "1"],
+        ["talk", "demo:battery", "read 2a19"], ["watch", "demo:battery", "2a19", "-n", "1"],
+    ])
+    func aFullDiskHasAHint(_ arguments: [String]) async throws {
+        let outcome = try await BuiltProgram.run(arguments, output: .file("/dev/full"))
+        #expect(outcome.status == 74)
+        #expect(outcome.errors.hasSuffix("\nhint: Make room there, or write to another disk.\n"), "\(outcome.errors)")
+    }
+
     @Test func aLostLinkEndsWith74() async throws {
         let peer = try SocketPeer { _ in .disconnect }
         #expect(try await BuiltProgram.run(["explore", "unix:\(peer.path)"]).status == 74)

@@ -174,4 +174,12 @@ struct ReplaySessionTests {
         for (name, mask) in names { text = text.replacing(name, with: mask) }
         return text
     }
+
+    @Test(arguments: [["--check"], ["--as-fixture", "/nowhere/visit"]])
+    func aRecordingWithoutLinksNamesWhatPrintsIt(_ mode: [String]) async throws {
+        let path = Self.fixtures.appending(path: "hci/sniffed-251.pcap").path
+        let outcome = try await BuiltProgram.run(["replay", path] + mode)
+        #expect(outcome.status == 1)
+        #expect(outcome.errors.hasSuffix("hint: `blescan replay \(path)` prints what it has.\n"), "\(outcome.errors)")
+    }
 }

@@ -325,6 +325,20 @@ import Testing
         #expect(written.map { $0["hex"] as? String } == ["6869", "686f"])
     }
 
+    @Test(arguments: [[], ["--json"]]) func aFullDiskEndsItWithAHint(_ options: [String]) async throws {
+        let folder = try TestFolder()
+        let path = folder["socket"]
+        let server = try RunningProgram(
+            ["serve", "demo:battery", "--socket", path] + options, output: .file("/dev/full"))
+        try await waited(for: "it serves") { FileManager.default.fileExists(atPath: path) }
+        _ = try await BuiltProgram.run(["explore", "unix:\(path)"])
+        let outcome = try await server.outcome()
+        #expect(outcome.status == 74)
+        let hint = "Make room there, or write to another disk."
+        let end = options.isEmpty ? "\nhint: \(hint)\n" : #""code":"linkLost","status":74}"# + "\n"
+        #expect(outcome.errors.hasSuffix(end) && outcome.errors.contains(hint), "\(outcome.errors)")
+    }
+
     @Test func aFileThatIsNoSocketStays() async throws {
         let folder = try TestFolder()
         try Data("precious".utf8).write(to: URL(fileURLWithPath: folder["file"]))

@@ -270,5 +270,17 @@ import Testing
         #expect(try RSSIArgument.parse("-70") == -70)
         let error = try #require(throws: BadValue.self) { try RSSIArgument.parse("70") }
         #expect(error.description == "RSSI is negative; did you mean -70?")
+        for text in ["500", "-200", "tea"] {
+            let error = try #require(throws: BadValue.self) { try RSSIArgument.parse(text) }
+            #expect(error.description == "it takes dBm from -128 to 0.", "what is refused is not in the range")
+        }
+    }
+
+    @Test func anAddressThatIsCutOffIsNoCommand() async throws {
+        let outcome = try await BuiltProgram.run(["AA:BB:CC:DD:EE"])
+        #expect(outcome.status == 64)
+        #expect(
+            outcome.errors == "blescan: 'AA:BB:CC:DD:EE' is neither a command nor an address\n"
+                + "hint: An address has six pairs of digits, as AA:BB:CC:DD:EE:FF.\n")
     }
 }

@@ -1,4 +1,5 @@
 import BLECore
+import BLEProfiles
 import BareBLE
 import Testing
 
@@ -111,5 +112,13 @@ import Testing
         // One character of two columns cannot be divided.
         #expect(lines.allSatisfy { ScreenText.width($0) <= max(2, limit) })
         #expect(lines.joined().filter { $0 != " " } == text.filter { $0 != " " })
+    }
+
+    /// A text with wide characters and a tab, which is no plain text: its bytes are shown too.
+    @Test(arguments: 12...60) func noValueIsWiderThanItsRoom(_ room: Int) {
+        let bytes = Array("温\t度計".utf8)
+        let value = ValueText(bytes, ValueDescription.of(bytes, uuid: 0x2A00))
+        #expect(value.whole.contains("e6b8a909"))
+        #expect(value.lines(in: room).allSatisfy { ScreenText.width($0) <= room }, "\(value.lines(in: room))")
     }
 }

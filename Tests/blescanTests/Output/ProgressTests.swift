@@ -141,4 +141,20 @@ import Testing
         #expect(text.hasSuffix(Self.erase))
         expectTidy(text)
     }
+
+    /// A screen that is suspended gives the terminal to the shell: a line there would stay when the screen is back.
+    @Test func theWorkOfAScreenHasNone() {
+        let isScreenShown = Lock(true)
+        let moment = Lock(ContinuousClock().now)
+        let written = Lock("")
+        let progress = Progress(
+            isOn: true, width: { 80 }, isScreenShown: { isScreenShown.withLock(\.self) },
+            now: { moment.withLock(\.self) }, write: { text in written.withLock { $0 += text } })
+        progress.begin("connecting")
+        isScreenShown.withLock { $0 = false }
+        moment.withLock { $0 = $0.advanced(by: .seconds(5)) }
+        progress.draw()
+        progress.end()
+        #expect(written.withLock(\.self).isEmpty)
+    }
 }

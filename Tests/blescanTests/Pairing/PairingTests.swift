@@ -68,6 +68,15 @@ import Testing
         #expect(read.errors.contains("hint: The peer requires a paired or encrypted link: --pair."), "\(read.errors)")
     }
 
+    /// A value that is refused has the code of the failure, and the peer's name as it was typed.
+    @Test func aRefusedValueHasItsCode() async throws {
+        let explored = try await BuiltProgram.run(["explore", "demo:lock", "--json"])
+        #expect(explored.status == 0)
+        #expect(
+            explored.output.contains(#""error":"could not read 0x0008 (demo:lock): refused: "#), "\(explored.output)")
+        #expect(explored.output.contains(#"[ATT 0x05]","code":"insufficientSecurity","attError":5,"#))
+    }
+
     /// Earlier versions stored it.
     @Test func aStoredBondWithAVirtualDeviceIsForgotten() async throws {
         let folder = try TestFolder()
@@ -108,6 +117,10 @@ import Testing
                 "\(RecordedBonds.phone)  passkey typed here, authenticated, key of 16 bytes  "
                     + "adapter 00:11:22:33:44:01  since "))
         #expect(listed.output.hasSuffix("\"Front door\"\n"))
+        let east = ["TZ": "<+03>-3"]
+        let local = try await BuiltProgram.run(["bonds"] + named, environment: east)
+        #expect(local.output.contains(/since\ \d{4}-\d\d-\d\dT[0-9:.]+\+03:00/), "\(local.output)")
+        #expect(try await BuiltProgram.run(["bonds", "--utc"] + named, environment: east).output == listed.output)
         let coloured = try await BuiltProgram.run(["bonds", "--color", "always"] + named)
         #expect(coloured.output.contains("\u{1B}[32mauthenticated\u{1B}[0m"), "\(coloured.output)")
         #expect(coloured.output.replacing(/\u{1B}\[[0-9;]*m/, with: "") == listed.output)
@@ -158,7 +171,7 @@ import Testing
         let terminal = try PseudoTerminal()
         let program = try RunningProgram(["pair", "demo:lock"], errors: terminal, keyboard: terminal)
         for (index, line) in keys.split(separator: "\n", omittingEmptySubsequences: false).dropLast().enumerated() {
-            let question = "Passkey that \(Self.lock)/random shows: "
+            let question = "Passkey that demo:lock shows: "
             try await waited(for: "question \(index + 1)") {
                 terminal.text.components(separatedBy: question).count == index + 2
             }

@@ -1,5 +1,6 @@
 import BLECore
 import BareBLETestKit
+import Foundation
 import Glibc
 import Testing
 
@@ -11,7 +12,7 @@ import Testing
     /// A Write Request of 0 to a Client Characteristic Configuration.
     private static func switchedOff(_ handle: UInt8) -> [UInt8] { [0x12, handle, 0x00, 0x00, 0x00] }
 
-    @Test(arguments: [SIGINT, SIGTERM]) func listeningEndsInPeace(_ signal: Int32) async throws {
+    @Test(arguments: [SIGINT, SIGTERM, SIGHUP]) func listeningEndsInPeace(_ signal: Int32) async throws {
         let peer = try await SocketPeer(.heartRate)
         let program = try RunningProgram(["notify", "unix:\(peer.path)", "2a37", "--mtu", "23"])
         try await program.printed("bpm")
@@ -21,6 +22,19 @@ import Testing
         #expect(outcome.status == 0)
         #expect(outcome.errors == "unix:\(peer.path): subscribed, waiting for values\nunsubscribed\n")
         #expect(peer.packets.last == Self.switchedOff, "the peer is told to stop")
+    }
+
+    /// The end of the terminal ends nothing then.
+    @Test func nohupHasItGoOn() async throws {
+        let peer = try await SocketPeer(.heartRate)
+        let program = try RunningProgram(
+            [BuiltProgram.url.path, "notify", "unix:\(peer.path)", "2a37", "--count", "3"],
+            of: URL(filePath: "/usr/bin/nohup"))
+        try await program.printed("bpm")
+        program.signal(SIGHUP)
+        let outcome = try await program.outcome()
+        #expect(outcome.status == 0, "\(outcome.errors)")
+        #expect(outcome.output.split(separator: "\n").count == 3)
     }
 
     /// The link stays up while the output is not read, and the first ^C ends both.

@@ -72,6 +72,11 @@ import Testing
         #expect(try await search("name:Lamp", among: ["Lamp"], after: .seconds(10)).get() == "Lamp")
     }
 
+    /// The table shows such a name without the zeros.
+    @Test(arguments: ["name:Thermo", "name:*mo"]) func zerosAtTheEndAreNoPartOfAName(_ argument: String) async throws {
+        #expect(try await search(argument, among: ["Thermo\0\0", "Scale"]).get() == "Thermo\0\0")
+    }
+
     /// Also if the first is waited for as long as the others.
     @Test(arguments: [timeLimit, PeerSearch.settling]) func severalDevicesAreListed(_ timeLimit: Duration) async throws
     {
@@ -92,6 +97,15 @@ import Testing
         #expect(
             failure.message == "no device that matches name:Thermo* and accepts connections was heard in 15 s")
         #expect(failure.hint?.contains("`sudo blescan scan --name Thermo`") == true)
+    }
+
+    @Test(arguments: [
+        (Duration.milliseconds(500), "500 ms"), (.milliseconds(1500), "1.5 s"), (.seconds(90), "90 s"),
+    ])
+    func theTimeOfTheSearchIsNamed(_ time: Duration, _ words: String) throws {
+        let search = PeerSearch(try wanted("name:Thermo*"))
+        let failure = try #require(throws: Failure.self) { try search.result(after: time) }
+        #expect(failure.message.hasSuffix(" was heard in \(words)"), "\(failure.message)")
     }
 
     @Test(arguments: [

@@ -114,6 +114,17 @@ import Testing
         #expect(try await BuiltProgram.run(["replay", capture, "--as-scan", "--keys", keys]).status == 0)
     }
 
+    /// It is pasted into a shell.
+    @Test func theCommandThatHelpsHasThePathInQuotes() async throws {
+        let folder = try TestFolder()
+        let keys = folder["my keys"]
+        try "\(Self.address) \(Self.key)\n".write(toFile: keys, atomically: true, encoding: .utf8)
+        #expect(unsafe chmod(keys, 0o644) == 0)
+        let outcome = try await BuiltProgram.run(["decode", "--hex", Self.payload, "--keys", keys])
+        #expect(outcome.status == 77)
+        #expect(outcome.errors.hasSuffix("hint: `chmod 600 '\(keys)'`.\n"), "\(outcome.errors)")
+    }
+
     @Test(.enabled(if: geteuid() == 0)) func filesOfOthersAreRefused() async throws {
         let keys = try file("\(Self.address) \(Self.key)\n")
         _ = unsafe chown(keys, 1, 1)

@@ -396,4 +396,15 @@ extension Air {
     /// The advertisement of a Govee H5105.
     static let govee: [UInt8] =
         [2, 1, 6] + named("GVH5105_4403") + [3, 3, 0x88, 0xEC, 9, 0xFF, 1, 0, 1, 1, 2, 0xE8, 0x18, 0x64]
+
+    @Test func connectingNeedsASelection() {
+        let reason = "no device is selected; the arrows select one"
+        #expect(Air().action(.character("c")) == .none)
+        let air = Self.three()
+        #expect(air.action(.character("c")) == .none)
+        #expect(air.lines().last == reason)
+        air.press(.down)
+        #expect(air.action(.character("c")) != .none)
+        #expect(!air.lines().contains(reason))
+    }
 }

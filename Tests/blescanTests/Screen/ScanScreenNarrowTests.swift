@@ -76,4 +76,17 @@ import Testing
         air.press(.character("x"))
         #expect(air.screen.view == .table)
     }
+
+    /// The structures of the selected device go on below, as on its page.
+    @Test(arguments: [40, 60, 80]) func structuresAreWrapped(_ columns: Int) {
+        let air = Air(columns: columns, rows: 24)
+        air.hear("C0:00:00:00:00:01", -50, Air.named("KitchenSensor12345678"))
+        air.hear("C0:00:00:00:00:02", -60, Air.named("Other"))
+        air.pass(.seconds(3))
+        air.press(.down, .character("r"))
+        let lines = air.lines()
+        #expect(lines.contains { $0.hasSuffix(" \"KitchenSensor12345678\"") }, "\(lines)")
+        #expect(lines.contains { $0.hasPrefix("   -60") }, "the next row is below")
+        #expect(air.frame().allSatisfy { $0.width <= columns })
+    }
 }

@@ -19,7 +19,8 @@ import Testing
 
     private static let sequences: [(String, [ScreenKey])] = [
         ("\u{1B}[A", [.up]), ("\u{1B}OA", [.up]), ("\u{1B}[B", [.down]), ("\u{1B}OB", [.down]),
-        ("\u{1B}[5~", [.pageUp]), ("\u{1B}[6~", [.pageDown]), ("\u{1B}[H", [.home]), ("\u{1B}OH", [.home]),
+        ("\u{1B}[5~", [.pageUp]), ("\u{1B}[6~", [.pageDown]), ("\u{1B}[3~", [.delete]), ("\u{1B}[H", [.home]),
+        ("\u{1B}OH", [.home]),
         ("\u{1B}[1~", [.home]), ("\u{1B}[7~", [.home]), ("\u{1B}[F", [.end]), ("\u{1B}OF", [.end]),
         ("\u{1B}[4~", [.end]),
         ("\u{1B}[8~", [.end]), ("\r", [.enter]), ("\n", [.enter]), ("\u{1B}OM", [.enter]), ("\u{7F}", [.backspace]),

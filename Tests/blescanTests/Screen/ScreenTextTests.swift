@@ -77,4 +77,34 @@ import Testing
         #expect(ScreenText.shown("Heart Rate · 21.4 °C", Self.ascii) == "Heart Rate | 21.4 deg C")
         #expect(ScreenText.shown("Küche", Self.ascii) == "K\\u{fc}che")
     }
+
+    private func scanResult(named name: String) throws -> ScanResult {
+        var table = DeviceTable()
+        let report = AdvertisingReport(
+            address: BluetoothAddress(rawValue: 0xC000_0000_0001), addressType: .random,
+            properties: [.legacy, .connectable], rssi: -40, data: Air.named(name))
+        let outcome = try #require(table.record(report, at: .zero))
+        return table[outcome.place]
+    }
+
+    /// In printed lines too.
+    @Test(arguments: ["Thermo", "日本語", "e\u{301}t\u{301}e\u{301}"]) func aNameFillsItsColumn(_ name: String) throws {
+        let scanResult = try scanResult(named: name)
+        let line = DeviceLine(scanResult)
+        for (text, column) in [
+            (PlainLine.text(of: scanResult, at: "08:00"), 60), (line.text, 54), (line.styled.plain, 54),
+        ] {
+            let place = try #require(text.firstRange(of: "connectable"))
+            #expect(ScreenText.width(String(text[..<place.lowerBound])) == column, "\(text)")
+        }
+    }
+
+    /// Many devices fill their names with zeros.
+    @Test(arguments: [("Lamp\0\0", "Lamp"), ("\0", "(empty)"), ("  ", "\"  \""), ("a\0b", "a\\u{0}b")])
+    func aPaddedNameIsShownAsInTheTable(_ name: String, _ shown: String) throws {
+        let scanResult = try scanResult(named: name)
+        for text in [PlainLine.text(of: scanResult, at: ""), DeviceLine(scanResult).text] {
+            #expect(text.contains("  static    \(shown)  "), "\(text)")
+        }
+    }
 }

@@ -19,6 +19,12 @@ import Testing
         for line in TalkOperation.usage.split(separator: "\n") { #expect(line.count <= 80, "\(line)") }
     }
 
+    @Test(arguments: [("subscribe 2a19", "notify"), ("unsubscribe", "stop"), ("raed 2a19", "read")])
+    func theOperationThatIsMeantIsNamed(_ line: String, _ name: String) throws {
+        let failure = try #require(throws: Failure.self) { try TalkOperation(line) }
+        #expect(failure.hint == "Did you mean \(name)?" && failure.status == .usage)
+    }
+
     /// A battery monitor: the response to a request is three notifications, later.
     private static func monitor() async throws -> SocketPeer {
         let holder = Lock<VirtualPeripheral?>(nil)
@@ -190,6 +196,19 @@ import Testing
         let outcome = try await BuiltProgram.run(
             ["talk", "demo:uart", "write nordic-uart-rx --file -"], input: "hi")
         #expect(outcome.output == "wrote 2 bytes to nordic-uart-rx (0x0008)\n")
+    }
+
+    /// Otherwise nothing would show that the command waits.
+    @Test(arguments: [
+        (["write", "demo:uart", "nordic-uart-rx", "--file", "-"], "the value"), (["replay", "-"], "a recording"),
+        (["serve", "-", "--socket", "/nowhere/belt"], "the declaration"),
+    ])
+    func whatIsReadFromATerminalIsNamed(_ words: [String], _ contents: String) async throws {
+        let terminal = try PseudoTerminal()
+        let program = try RunningProgram(words, errors: terminal, keyboard: terminal)
+        try await terminal.shown("reading \(contents) from the terminal; Ctrl-D ends")
+        terminal.type("\u{4}")
+        _ = try await program.outcome()
     }
 
     @Test func helpIsShownInPlace() async throws {
@@ -398,6 +417,8 @@ import Testing
         ("read 2a19\n", "read 2a19"), ("reed\u{7F}\u{7F}ad\n", "read"), ("ead\u{01}r\n", "read"),
         ("rad\u{1B}[D\u{1B}[De\n", "read"), ("ad\u{1B}[Hre\u{1B}[F x\u{05}y\n", "read xy"),
         ("write a b \u{17}c\n", "write a c"), ("tea\u{15}read\n", "read"), ("xread\u{01}\u{04}\n", "read"),
+        ("xread\u{01}\u{1B}[3~\n", "read"), ("read\u{1B}[3~\n", "read"),
+        ("readtea\u{1B}[D\u{1B}[D\u{1B}[D\u{0B}\n", "read"),
         ("é\u{7F}ü\n", "ü"), ("re\u{1B}[31~ad\u{07}\n", "read"), ("a\u{202E}\u{85}b\n", "ab"),
         ("wr\tno\tr\t01\n", "write nordic-uart-rx 01"),
     ])
