@@ -18,7 +18,8 @@
 // - Nothing is sent before `keep` and after `release`, except the removal.
 // - Nothing is sent without advertising sets, where the kernel reads the address from the commands of all programs;
 //   nor where there is one set, which the instance would take.
-// - The removal of an instance counts if it was listed or added. So two programs that do this do not cause each other's.
+// - The removal of an instance counts if it was listed or added. So two programs that do this do not cause each
+//   other's.
 // - There is a pause between two runs: another program may add instances all the time.
 //
 // The machine never acts; it returns commands to send, in order.
@@ -193,7 +194,8 @@ package struct AdvertisingAddressReset: ~Copyable {
     /// An instance of this program that is not connectable is on air, which no event reports.
     package mutating func randomInstanceAdded() { isNeeded = kernel != nil }
 
-    /// The adapter was unplugged: the kernel has forgotten its instances and the address.
+    /// The adapter was unplugged: the kernel has forgotten its instances and the address, which is the public one at
+    /// first.
     package mutating func adapterGone() {
         known = []
         isNeeded = false

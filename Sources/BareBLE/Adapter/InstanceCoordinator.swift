@@ -103,7 +103,6 @@ final class InstanceCoordinator {
     func use(adapter index: UInt16) {
         guard channel.isOpen, channel.adapter != index else { return }
         let events = channel.use(adapter: index)
-        addressReset.eventsMissed()
         perform(machine.adapterGone())
         perform(events)
     }
