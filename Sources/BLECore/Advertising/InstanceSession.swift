@@ -206,6 +206,11 @@ package struct InstanceSession: ~Copyable {
         }
     }
 
+    /// Returns a Boolean value that indicates whether centrals may connect by an instance.
+    package func isConnectable(_ id: InstanceID) -> Bool {
+        entries.first { $0.id == id }?.isConnectable ?? false
+    }
+
     /// A Boolean value that indicates whether an instance is on air.
     package var isOnAir: Bool {
         entries.contains { entry in

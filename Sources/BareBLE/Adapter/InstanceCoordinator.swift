@@ -3,10 +3,12 @@ internal import BLELinux
 internal import Logging
 
 // The advertising instances of an adapter in the kernel's management interface, and the tasks that start and stop them:
-// the owner of the machine `InstanceSession`, and of a socket of its own for it.
+// the owner of the machine `InstanceSession`, and of a socket of its own for it. `AdvertisingAddressReset`, which has
+// the kernel pair with the public address, uses the same socket.
 //
 // Duties: open the socket with the first use; resume each task that starts or stops an instance exactly once; report
-// the states of each instance to its listeners; reserve the numbers of instances among processes with this library.
+// the states of each instance to its listeners; reserve the numbers of instances among processes with this library, and
+// between the two machines.
 //
 // Invariants
 // - The socket is not that of `SecurityCoordinator`, which an adapter without security does not have, and which may be
@@ -29,17 +31,23 @@ final class InstanceCoordinator {
     private let loop: EventLoop
     private let channel: ManagementChannel
     private var machine = InstanceSession()
+    private var addressReset = AdvertisingAddressReset()
+    /// The adapter's own address, while the kernel is to pair with that.
+    private var keptAddress: BluetoothAddress?
     private let reads: Waiters<Result<ManagementAdvertisingFeatures, ManagementCommandFailure>>
     private let starts: Waiters<InstanceSession.StartFailure?>
     private var starting: [InstanceID: UInt64] = [:]
     private let stops: Waiters<Void>
     private var stopping: [InstanceID: [UInt64]] = [:]
     private let pauses: Waiters<Void>
+    private let resets: Waiters<Void>
     private var states: [InstanceID: States] = [:]
     private let numbers: AdvertisingHandles
     private var deadlineChanged: @Sendable () -> Void = {}
     /// The instances that are started or being started.
     private(set) var count = 0
+    /// Why the kernel may pair with another address than the adapter's own one.
+    private(set) var addressFailure: AdvertisingAddressReset.Failure?
 
     init(on loop: EventLoop, reservingBy reserve: @escaping AdvertisingHandles.Reserve) {
         self.loop = loop
@@ -49,6 +57,7 @@ final class InstanceCoordinator {
         starts = Waiters(on: loop)
         stops = Waiters(on: loop)
         pauses = Waiters(on: loop)
+        resets = Waiters(on: loop)
     }
 
     /// Calls a closure whenever `nextDeadline` may have changed.
@@ -56,19 +65,19 @@ final class InstanceCoordinator {
 
     var isOpen: Bool { channel.isOpen }
     /// A Boolean value that indicates whether nothing is on air, under way, or still to be removed.
-    var isResting: Bool { machine.isResting }
+    var isResting: Bool { machine.isResting && addressReset.isResting }
     /// A Boolean value that indicates whether an instance of this program is on air.
     var isOnAir: Bool { machine.isOnAir }
     /// The descriptor, to be watched while the socket is open.
     var descriptor: Int32? { channel.descriptor }
 
     var nextDeadline: BootInstant? {
-        [machine.nextDeadline, channel.nextDeadline].compactMap(\.self).min()
+        [machine.nextDeadline, addressReset.nextDeadline, channel.nextDeadline].compactMap(\.self).min()
     }
 
     /// Tasks that wait, and commands that are out.
     var outstanding: Int {
-        reads.count + starts.count + stops.count + pauses.count + channel.unfinishedCommands
+        reads.count + starts.count + stops.count + pauses.count + resets.count + channel.unfinishedCommands
     }
 
     /// The status of an instance.
@@ -85,6 +94,7 @@ final class InstanceCoordinator {
     func close() {
         let events = channel.close()
         machine.interfaceLost(at: loop.now())
+        addressReset.eventsMissed()
         perform(events)
         deadlineChanged()
     }
@@ -108,6 +118,7 @@ final class InstanceCoordinator {
             }
             perform(events)
         }
+        if !isLost { resetAddressIfDue() }
         return isLost
     }
 
@@ -151,7 +162,8 @@ final class InstanceCoordinator {
         let end = await starts.wait(isolation: isolation) { number in
             let own = InstanceSession.ownNumbers(of: kernel)
             let others = adapter.map { numbers.reserve(own, of: $0) } ?? []
-            let (id, actions) = machine.start(plan, on: kernel, avoiding: others, reclaims: reclaims, at: loop.now())
+            let (id, actions) = machine.start(
+                plan, on: kernel, avoiding: others.union(addressReset.usedNumbers), reclaims: reclaims, at: loop.now())
             started = id
             starting[id] = number
             self.states[id] = states
@@ -214,9 +226,48 @@ final class InstanceCoordinator {
 
     func resume() { perform(machine.resume(at: loop.now())) }
 
+    /// Has the kernel pair with the adapter's own address from now on, until `releaseAddress`, and waits until it does,
+    /// or cannot: `addressFailure` has the reason.
+    ///
+    /// - Parameters:
+    ///   - adapter: The adapter's address, a public one.
+    ///   - kernel: What the kernel can have, as it was just read.
+    func keepAddress(
+        of adapter: BluetoothAddress, on kernel: ManagementAdvertisingFeatures,
+        isolation: isolated (any Actor)? = #isolation
+    ) async {
+        releaseAddress()
+        guard addressReset.keep(on: kernel, at: loop.now()) else { return }
+        keptAddress = adapter
+        _ = await resets.wait(isolation: isolation) { _ in
+            resetAddressIfDue()
+            return nil
+        }
+    }
+
+    /// The kernel may pair with any address from now on.
+    func releaseAddress() {
+        addressReset.release()
+        keptAddress = nil
+        addressFailure = nil
+        resets.resumeAll()
+    }
+
+    private func resetAddressIfDue() {
+        let now = loop.now()
+        guard addressReset.isDue(at: now), let kernel = addressReset.kernel, let keptAddress else {
+            if addressReset.nextDeadline != nil { deadlineChanged() }
+            return
+        }
+        let others = numbers.reserve(InstanceSession.ownNumbers(of: kernel), of: keptAddress)
+        perform(addressReset.begin(avoiding: others.union(machine.claimedNumbers), at: now))
+    }
+
     /// Releases the numbers that are not in use, once no instance is being started.
     private func releaseNumbers() {
-        if starting.isEmpty { numbers.release(except: machine.claimedNumbers) }
+        if starting.isEmpty {
+            numbers.release(except: machine.claimedNumbers.union(addressReset.usedNumbers))
+        }
     }
 
     // MARK: What happens
@@ -228,6 +279,8 @@ final class InstanceCoordinator {
     func timePassed() {
         perform(channel.timePassed())
         perform(machine.timePassed(loop.now()))
+        perform(addressReset.timePassed(loop.now()))
+        resetAddressIfDue()
     }
 
     private func perform(_ events: [ManagementChannel.Event]) {
@@ -239,10 +292,21 @@ final class InstanceCoordinator {
                 } else {
                     perform(machine.commandFinished(nil, at: loop.now()))
                 }
+            case .finished(.address, _, let result):
+                if case .failure(let failure) = result {
+                    perform(addressReset.commandFinished(failure, at: loop.now()))
+                } else {
+                    perform(addressReset.commandFinished(nil, at: loop.now()))
+                }
             case .finished(.task(let number), _, let result): reads.resume(number, Self.features(result))
             case .finished: break
-            case .received(let content): perform(machine.received(content, at: loop.now()))
-            case .removed: perform(machine.adapterGone())
+            case .received(let content):
+                addressReset.received(content)
+                perform(machine.received(content, at: loop.now()))
+            case .removed:
+                addressReset.adapterGone()
+                addressFailure = nil
+                perform(machine.adapterGone())
             // The adapter looks for its own by the address, and closes what is lost.
             case .added, .lost: break
             }
@@ -263,9 +327,29 @@ final class InstanceCoordinator {
         deadlineChanged()
     }
 
+    private func perform(_ actions: [AdvertisingAddressReset.Action]) {
+        for action in actions {
+            switch action {
+            case .send(.add(let command)): perform(channel.send(command, for: .address).events)
+            case .send(.remove(let command)): perform(channel.send(command, for: .address).events)
+            case .finish(let failure):
+                addressFailure = failure
+                resets.resumeAll()
+            }
+        }
+        releaseNumbers()
+        deadlineChanged()
+    }
+
+    /// One that is not connectable has changed the address that the kernel pairs with.
+    private func instanceAdded(_ id: InstanceID) {
+        if !machine.isConnectable(id) { addressReset.randomInstanceAdded() }
+    }
+
     private func happened(_ event: InstanceSession.Event) {
         switch event {
         case .started(let id):
+            instanceAdded(id)
             states[id]?.report(.on)
             if let number = starting[id] { starts.resume(number, nil) }
         case .failed(let id, let failure): if let number = starting[id] { starts.resume(number, failure) }
@@ -273,7 +357,9 @@ final class InstanceCoordinator {
         case .paused: pauses.resumeAll()
         case .interrupted(let id, let pause):
             states[id]?.report(Advertisement.State(InstanceSession.Status.paused(pause)))
-        case .resumed(let id): states[id]?.report(.on)
+        case .resumed(let id):
+            instanceAdded(id)
+            states[id]?.report(.on)
         }
     }
 
@@ -333,6 +419,33 @@ extension Adapter {
         watchPresence()
     }
 
+    /// Has the kernel pair with the adapter's own address, where centrals may pair: an advertising instance of any
+    /// program may have made it another one. `AdvertisingAddressReset` has the reason.
+    ///
+    /// - Parameter settings: The adapter's settings: with private addresses, the kernel pairs with these.
+    func keepPairingAddress(_ settings: ManagementSettings) async {
+        guard traits.ownAddressType == .public, !settings.contains(.privacy), let address else { return }
+        let obstacle: String
+        do throws(BLEError) {
+            try openInstances(during: "let centrals pair")
+            let features = await instances.readFeatures()
+            switch features {
+            case .success(let kernel)?:
+                guard allowsCentralPairing else { return }
+                await instances.keepAddress(of: address, on: kernel)
+                guard let failure = instances.addressFailure else { return }
+                obstacle = "\(failure)"
+            case .failure(let failure)?: obstacle = "\(failure)"
+            case nil: return
+            }
+        } catch {
+            obstacle = "\(error)"
+        }
+        logger.warning(
+            "pairings fail if an advertisement of another program has changed the address that the kernel pairs with",
+            metadata: ["adapter": "\(name)", "reason": "\(obstacle)"])
+    }
+
     private func openInstances(during operation: String) throws(BLEError) {
         guard let index = info?.index else { throw downError(during: operation) }
         if instances.isOpen { return useInstances(of: index) }
@@ -367,8 +480,10 @@ extension Adapter {
     private func instancesReadable() {
         if instances.read() {
             closeInstances()
+            // Without advertisements, the deadline of the address has it opened.
+            guard instances.count > 0 else { return }
             logger.warning("the management interface was lost: it is opened again", metadata: ["adapter": "\(name)"])
-            if instances.count > 0 { try? openInstances(during: "advertise") }
+            try? openInstances(during: "advertise")
         }
     }
 

@@ -14,7 +14,10 @@ extension Adapter {
     /// Serves the centrals of an owner: their pairings are passed to it.
     func servePairings(for owner: ObjectIdentifier, _ host: CentralPairings.Host) {
         // The permission of one that has gone without a stop.
-        if !centrals.isServing(owner) { perform(coordinator.refuseCentrals()) }
+        if !centrals.isServing(owner) {
+            instances.releaseAddress()
+            perform(coordinator.refuseCentrals())
+        }
         centrals.begin(for: owner, host)
         coordinator.findCentrals { [weak self] peer in self?.assumeIsolated { $0.servedCentral(peer) } }
         watchPresence()
@@ -42,7 +45,9 @@ extension Adapter {
         }
         coordinator.stopWaiting(number)
         switch wake {
-        case .resumed: return logger.debug("centrals may pair", metadata: ["adapter": "\(name)"])
+        case .resumed:
+            logger.debug("centrals may pair", metadata: ["adapter": "\(name)"])
+            await keepPairingAddress(managed.settings)
         case .failed(let error):
             refuseCentrals(of: owner)
             throw error
@@ -59,7 +64,9 @@ extension Adapter {
 
     /// Lets no central of an owner pair any more; a pairing that runs ends, unless it is to be kept.
     func refuseCentrals(of owner: ObjectIdentifier, keepingCurrent: Bool = false) {
-        if centrals.isServing(owner) { perform(coordinator.refuseCentrals(keepingCurrent: keepingCurrent)) }
+        guard centrals.isServing(owner) else { return }
+        instances.releaseAddress()
+        perform(coordinator.refuseCentrals(keepingCurrent: keepingCurrent))
     }
 
     /// Whether the central on a link pairs.
@@ -80,6 +87,7 @@ extension Adapter {
     /// Ends the service of the centrals of an owner.
     func stopServingPairings(for owner: ObjectIdentifier) {
         guard centrals.isServing(owner) else { return }
+        instances.releaseAddress()
         perform(coordinator.refuseCentrals())
         centrals.end()
         watchPresence()
@@ -278,9 +286,20 @@ extension Adapter {
             }
             centrals.host?.ended(served.central, .success(Bond(record, adapter: address)))
         case .failure(let failure):
-            report(
-                storeFailure ?? BLEError(failure, pairingOf: served.central.peer ?? client.peer, options), of: served)
+            let error = BLEError(failure, pairingOf: served.central.peer ?? client.peer, options)
+            report(storeFailure ?? explained(error, failure), of: served)
         }
+    }
+
+    /// Adds to an error what may be the cause of each: the address that the kernel pairs with.
+    private func explained(_ error: BLEError, _ failure: PairingResponder.Failure) -> BLEError {
+        guard let cause = instances.addressFailure, case .pairing(let reason) = failure, reason.isRefusalByPeer else {
+            return error
+        }
+        return error.hinting(
+            (error.hint.map { $0 + " " } ?? "")
+                + "If no central can pair, another program's advertisement has changed the address that the kernel "
+                + "pairs with, which could not be set right: \(cause).")
     }
 
     /// A central was refused at its first question. It may repeat that as often as it likes.
@@ -335,6 +354,7 @@ extension Adapter {
     }
 
     func logPermissionEnd() {
+        instances.releaseAddress()
         logger.debug("centrals may not pair any more", metadata: ["adapter": "\(name)"])
     }
 }

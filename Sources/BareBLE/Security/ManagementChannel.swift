@@ -26,6 +26,8 @@ final class ManagementChannel {
         case pairing(UInt64)
         /// An advertising instance; one command of this purpose is out at a time.
         case instance
+        /// The address that the kernel pairs with.
+        case address
         /// A task waits for the response.
         case task(UInt64)
         case none

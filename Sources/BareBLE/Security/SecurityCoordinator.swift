@@ -425,7 +425,7 @@ final class SecurityCoordinator {
                     failure = reported
                 }
                 actions.append(.unpaired(waiter, failure))
-            case .finished(.none, _, _), .finished(.instance, _, _):
+            case .finished(.none, _, _), .finished(.instance, _, _), .finished(.address, _, _):
                 break
             case .received(let content):
                 actions += received(content)

@@ -448,6 +448,10 @@ extension LocalPeripheral {
     /// end of the time does not end a pairing that runs. `events` reports what becomes of each;
     /// `Central.securityEvents` the rest.
     ///
+    /// With advertising sets, the kernel may pair with the address of another program's last advertisement. While
+    /// centrals may pair, an advertising instance that is not put on air is added and removed to set that right; where
+    /// the kernel refuses that, it is logged, and centrals may pair all the same.
+    ///
     /// - Parameters:
     ///   - options: How centrals may pair.
     ///   - duration: How long they may; `nil` for no limit.

@@ -1,0 +1,240 @@
+// Which address the kernel pairs with, where an advertising set that was set up by commands has brought the central.
+//
+// Duties: add a connectable advertising instance without data, which is not put on air, and remove it; again after
+// another program has added or removed an instance, while centrals may pair.
+//
+// Why: the kernel computes the keys of a pairing with the kind of address that its own last instance had. Since the
+// commit 89fb8acc3885 (June 2025, also in stable series) the parameters that a raw socket sends do not change that. An
+// instance that is not connectable has a random address. After one, a link to a set of `AdvertiseSession` counts as
+// one to a random address of zeros, and every pairing on it fails: DHKey Check Failed (0x0B), or Confirm Value Failed
+// (0x04) in legacy pairing. It outlasts the removal of the instance, and power cycles. A connectable instance has the
+// public address, and its parameters alone set that. Sources: Docs/maintainers/advertising-instances.md.
+//
+// A set with the number of an instance as its handle would not do: the kernel then takes the random address of that
+// instance, and it has none of the public kind.
+//
+// Invariants:
+// - One command is out at a time. What was added is removed next, whatever happens in between.
+// - Nothing is sent before `keep` and after `release`, except the removal.
+// - Nothing is sent without advertising sets, where the kernel reads the address from the commands of all programs;
+//   nor where there is one set, which the instance would take.
+// - The removal of an instance counts if it was listed or added. So two programs that do this do not cause each
+//   other's.
+// - There is a pause between two runs: another program may add instances all the time.
+//
+// The machine never acts; it returns commands to send, in order.
+
+/// Has the kernel pair with the public address of an adapter.
+package struct AdvertisingAddressReset: ~Copyable {
+    /// A command to the management interface.
+    package enum Command: Hashable, Sendable {
+        case add(ManagementAddExtendedAdvertisingParameters)
+        case remove(ManagementRemoveAdvertising)
+    }
+
+    /// The reason why the address may be another one.
+    package enum Failure: Error, Hashable, Sendable, CustomStringConvertible {
+        /// As many instances as the kernel can have are in use.
+        case noFreeInstance(limit: Int)
+        /// A command failed, at last.
+        case command(ManagementCommandFailure)
+
+        package var description: String {
+            switch self {
+            case .noFreeInstance(let limit): "all \(limit) advertising instances of the kernel are in use"
+            case .command(let failure): failure.description
+            }
+        }
+    }
+
+    /// An action for the owner to perform.
+    package enum Action: Hashable, Sendable {
+        /// Send this command, and call `commandFinished` with its result.
+        case send(Command)
+        /// A run has ended.
+        case finish(Failure?)
+    }
+
+    private enum Step {
+        case add, remove
+    }
+
+    private enum State {
+        case idle
+        case out(Step, UInt8)
+        /// The kernel was busy: the command is sent again then.
+        case waiting(Step, UInt8, until: BootInstant)
+    }
+
+    private var state = State.idle
+    /// What the kernel can have, while the address is to be kept.
+    package private(set) var kernel: ManagementAdvertisingFeatures?
+    /// The instances of others, as far as they are known.
+    private var known: Set<UInt8> = []
+    private var isNeeded = false
+    /// Whether the last run has failed.
+    private var hasFailed = false
+    /// No run before this instant; set while the address is to be kept.
+    private var notBefore: BootInstant?
+    private var retry = AdvertisingRetry()
+
+    package init() {}
+
+    /// The number of the instance that is being added or removed.
+    package var usedNumbers: Set<UInt8> {
+        switch state {
+        case .idle: []
+        case .out(_, let number), .waiting(_, let number, _): [number]
+        }
+    }
+
+    /// A Boolean value that indicates whether no command is out, and none is to be sent.
+    package var isResting: Bool {
+        if case .idle = state { return !isNeeded }
+        return false
+    }
+
+    /// When `timePassed` is to be called at the latest.
+    package var nextDeadline: BootInstant? {
+        switch state {
+        case .idle: isNeeded ? notBefore : nil
+        case .out: nil
+        case .waiting(_, _, let until): until
+        }
+    }
+
+    /// Returns a Boolean value that indicates whether `begin` is to be called.
+    package func isDue(at now: BootInstant) -> Bool {
+        guard case .idle = state, isNeeded else { return false }
+        return notBefore.map { $0 <= now } ?? true
+    }
+
+    // MARK: What is wanted
+
+    /// Keeps the address from now on, until `release`.
+    ///
+    /// - Returns: Whether there is something to do with this adapter: `begin` is due then.
+    package mutating func keep(on kernel: ManagementAdvertisingFeatures, at now: BootInstant) -> Bool {
+        release()
+        guard kernel.hasSets, kernel.maximumInstances >= 2 else { return false }
+        self.kernel = kernel
+        known = Set(kernel.instances)
+        isNeeded = true
+        notBefore = now
+        return true
+    }
+
+    /// Keeps the address no longer.
+    package mutating func release() {
+        kernel = nil
+        known = []
+        isNeeded = false
+        hasFailed = false
+        notBefore = nil
+        retry.reset()
+    }
+
+    /// Adds an instance that is due.
+    ///
+    /// - Parameter used: The numbers that are in use by this library.
+    package mutating func begin(avoiding used: Set<UInt8>, at now: BootInstant) -> [Action] {
+        guard isDue(at: now), let kernel else { return [] }
+        isNeeded = false
+        let taken = used.union(known)
+        let free = (1...InstanceSession.greatestNumber).reversed().first { number in
+            number <= kernel.maximumInstances && !taken.contains(number)
+        }
+        guard let free else { return finish(.noFreeInstance(limit: Int(kernel.maximumInstances)), at: now) }
+        return send(.add, free)
+    }
+
+    // MARK: What happens
+
+    /// The command that was sent last has its response, or failed for the reason given.
+    package mutating func commandFinished(_ failure: ManagementCommandFailure?, at now: BootInstant) -> [Action] {
+        guard case .out(let step, let number) = state else { return [] }
+        if failure?.status == .busy, !retry.isExhausted {
+            state = .waiting(step, number, until: now + retry.nextPause())
+            return []
+        }
+        switch (step, failure?.reason) {
+        case (.add, nil), (.add, .timeout?), (.add, .malformed?):
+            // The kernel may have it, whatever its response.
+            retry.reset()
+            return send(.remove, number)
+        case (.remove, nil), (.remove, .status(.invalidParameters)?), (_, .adapterLost?):
+            retry.reset()
+            return finish(nil, at: now)
+        case (_, .socketLost?):
+            // Its owner opens it again, and what has happened meanwhile is not known.
+            isNeeded = kernel != nil
+            return finish(failure.map { Failure.command($0) }, at: now, pause: retry.nextPause())
+        case (.add, _), (.remove, _):
+            retry.reset()
+            return finish(failure.map { Failure.command($0) }, at: now)
+        }
+    }
+
+    /// An event of the adapter was read.
+    package mutating func received(_ event: ManagementEvent.Content) {
+        guard kernel != nil else { return }
+        switch event {
+        case .advertisingAdded(let number):
+            known.insert(number)
+            isNeeded = true
+        case .advertisingRemoved(let number):
+            if known.remove(number) != nil { isNeeded = true }
+        case .deviceDisconnected, .newSettings:
+            // What it has failed for may be over: too many links, or an adapter that is off.
+            if hasFailed { isNeeded = true }
+        default: break
+        }
+    }
+
+    /// An instance of this program that is not connectable is on air, which no event reports.
+    package mutating func randomInstanceAdded() { isNeeded = kernel != nil }
+
+    /// The adapter was unplugged: the kernel has forgotten its instances and the address, which is the public one at
+    /// first.
+    package mutating func adapterGone() {
+        known = []
+        isNeeded = false
+        hasFailed = false
+    }
+
+    /// What other programs have done, or do for a time, is not known.
+    package mutating func eventsMissed() { isNeeded = kernel != nil }
+
+    /// Called when time has passed.
+    package mutating func timePassed(_ now: BootInstant) -> [Action] {
+        guard case .waiting(let step, let number, let until) = state, until <= now else { return [] }
+        return send(step, number)
+    }
+
+    // MARK: Transitions
+
+    private mutating func send(_ step: Step, _ number: UInt8) -> [Action] {
+        state = .out(step, number)
+        switch step {
+        case .add:
+            // Without the flag of the interval, the bounds count for nothing.
+            let parameters = ManagementAddExtendedAdvertisingParameters(
+                number, .connectable, interval: Self.unusedInterval...Self.unusedInterval)
+            return [.send(.add(parameters))]
+        case .remove: return [.send(.remove(ManagementRemoveAdvertising(number)))]
+        }
+    }
+
+    private mutating func finish(
+        _ failure: Failure?, at now: BootInstant, pause: Duration = Self.pause
+    ) -> [Action] {
+        state = .idle
+        hasFailed = failure != nil
+        notBefore = now + pause
+        return [.finish(failure)]
+    }
+
+    /// The least time between two runs.
+    package static let pause: Duration = .seconds(1)
+    private static let unusedInterval: UInt32 = 0
+}

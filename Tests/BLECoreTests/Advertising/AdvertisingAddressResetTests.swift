@@ -1,0 +1,253 @@
+import BLECore
+import TestSupport
+import Testing
+
+/// The packets follow the layouts of the kernel's `mgmt.h`.
+@Suite struct AdvertisingAddressResetTests {
+    private let start = BootInstant(nanoseconds: 5_000_000_000)
+    /// A connectable instance without an interval of its own, and its removal.
+    private let addFour = "54000000120004010000000000000000000000000000007f"
+    private let removeFour = "3f000000010004"
+
+    @Test func anInstanceIsAddedWithoutDataAndRemoved() {
+        let run = ResetRun(at: start)
+        #expect(run.keep())
+        run.begin()
+        #expect(run.sent == [addFour] && run.usedNumbers == [4])
+        run.respond()
+        #expect(run.sent == [addFour, removeFour] && run.ends.isEmpty)
+        run.respond()
+        #expect(run.sent.count == 2 && run.ends == [nil])
+        #expect(run.isResting && run.nextDeadline == nil && run.usedNumbers.isEmpty)
+    }
+
+    @Test func nothingIsSentBeforeItIsToBeKeptAndAfterwards() {
+        let run = ResetRun(at: start)
+        run.reset.received(.advertisingAdded(1))
+        run.reset.randomInstanceAdded()
+        run.reset.eventsMissed()
+        run.begin()
+        #expect(run.sent.isEmpty && run.nextDeadline == nil)
+        #expect(run.keep())
+        run.reset.release()
+        run.begin()
+        run.reset.received(.advertisingAdded(1))
+        run.begin()
+        #expect(run.sent.isEmpty && run.isResting)
+    }
+
+    /// What was added is removed all the same.
+    @Test func anInstanceIsRemovedAlsoWhereTheAddressIsNotKeptAnyMore() {
+        let run = ResetRun(at: start)
+        #expect(run.keep())
+        run.begin()
+        run.reset.release()
+        run.respond()
+        run.respond()
+        #expect(run.sent == [addFour, removeFour] && run.isResting)
+    }
+
+    /// Without sets, the kernel reads the address from the commands; the instance would take the only set.
+    @Test(arguments: [(0x1F07F, 5), (0x1FFFF, 1)] as [(UInt32, UInt8)])
+    func withoutAdvertisingSetsOrWithOneNothingIsSent(_ flags: UInt32, _ maximum: UInt8) {
+        let run = ResetRun(flags: flags, maximum: maximum, at: start)
+        #expect(!run.keep())
+        run.reset.received(.advertisingAdded(1))
+        run.begin()
+        #expect(run.sent.isEmpty && run.isResting)
+    }
+
+    @Test func numbersThatAreInUseAreLeftAlone() {
+        let run = ResetRun(at: start)
+        #expect(run.keep(instances: [1, 4]))
+        run.begin(avoiding: [3])
+        #expect(run.usedNumbers == [2])
+        let full = ResetRun(at: start)
+        #expect(full.keep(instances: [1, 2, 4]))
+        full.begin(avoiding: [3])
+        #expect(full.sent.isEmpty && full.ends == [.noFreeInstance(limit: 4)])
+    }
+
+    @Test func whatOtherProgramsAddAndRemoveCausesAnotherRunAfterAPause() {
+        let run = ResetRun(at: start)
+        run.finishFirst(of: [2])
+        for event in [ManagementEvent.Content.advertisingAdded(1), .advertisingRemoved(1), .advertisingRemoved(2)] {
+            run.reset.received(event)
+            run.begin()
+            #expect(run.sent.isEmpty, "not at once")
+            #expect(run.nextDeadline == run.now + AdvertisingAddressReset.pause)
+            run.advance(AdvertisingAddressReset.pause)
+            run.begin()
+            run.respond()
+            run.respond()
+            #expect(run.takeSent() == [addFour, removeFour], "\(event)")
+        }
+    }
+
+    /// Otherwise two programs that do this would cause each other's runs without end.
+    @Test func theRemovalOfAnInstanceThatWasNeverAddedCausesNothing() {
+        let run = ResetRun(at: start)
+        run.finishFirst()
+        run.reset.received(.advertisingRemoved(3))
+        #expect(run.isResting)
+    }
+
+    @Test func anInstanceOfThisProgramWithARandomAddressCausesAnotherRun() {
+        let run = ResetRun(at: start)
+        run.finishFirst()
+        run.reset.randomInstanceAdded()
+        run.advance(AdvertisingAddressReset.pause)
+        run.begin()
+        #expect(run.sent == [addFour])
+    }
+
+    @Test func aCommandForWhichTheKernelIsBusyIsSentAgain() {
+        let run = ResetRun(at: start)
+        #expect(run.keep())
+        run.begin()
+        run.fail(.status(.busy))
+        #expect(run.ends.isEmpty && run.usedNumbers == [4])
+        run.advance(.milliseconds(500))
+        #expect(run.sent == [addFour, addFour])
+        run.respond()
+        run.fail(.status(.busy))
+        run.advance(.milliseconds(500))
+        run.respond()
+        #expect(run.sent == [addFour, addFour, removeFour, removeFour] && run.ends == [nil])
+    }
+
+    @Test func afterSomeTriesBusyIsAFailure() {
+        let run = ResetRun(at: start)
+        #expect(run.keep())
+        run.begin()
+        for _ in 1...3 {
+            run.fail(.status(.busy))
+            run.advance(.seconds(2))
+        }
+        run.fail(.status(.busy))
+        #expect(run.sent.count == 4 && run.ends.count == 1)
+    }
+
+    /// The kernel may be off, or have too many links for another set.
+    @Test func aRunThatWasRefusedIsRepeatedAfterTheEndOfALinkOrAChangeOfThePower() {
+        let run = ResetRun(at: start)
+        #expect(run.keep())
+        run.begin()
+        run.fail(.status(.rejected))
+        let failure = ManagementCommandFailure(
+            code: .addExtendedAdvertisingParameters, reason: .status(.rejected))
+        #expect(run.ends == [.command(failure)] && run.isResting)
+        run.reset.received(.newSettings([.powered]))
+        run.advance(AdvertisingAddressReset.pause)
+        run.begin()
+        run.respond()
+        run.respond()
+        #expect(run.ends == [.command(failure), nil])
+        run.reset.received(.newSettings([.powered]))
+        #expect(run.isResting, "once it has succeeded")
+    }
+
+    /// The kernel may have added it.
+    @Test func withoutAResponseTheInstanceIsRemoved() {
+        let run = ResetRun(at: start)
+        #expect(run.keep())
+        run.begin()
+        run.fail(.timeout)
+        run.fail(.status(.invalidParameters))
+        #expect(run.sent == [addFour, removeFour] && run.ends == [nil])
+    }
+
+    @Test func afterTheLossOfTheSocketTheAddressIsNotKnown() {
+        let run = ResetRun(at: start)
+        #expect(run.keep())
+        run.begin()
+        run.fail(.socketLost)
+        #expect(run.ends.count == 1 && !run.isResting && run.nextDeadline != nil)
+        run.advance(.seconds(1))
+        run.begin()
+        #expect(run.sent == [addFour, addFour])
+    }
+
+    @Test func theKernelForgetsTheAddressOfAnAdapterThatIsUnplugged() {
+        let run = ResetRun(at: start)
+        #expect(run.keep())
+        run.begin()
+        run.reset.adapterGone()
+        run.fail(.adapterLost)
+        #expect(run.ends == [nil] && run.isResting)
+    }
+}
+
+/// A run of the machine.
+private final class ResetRun {
+    var reset = AdvertisingAddressReset()
+    private let flags: UInt32
+    private let maximum: UInt8
+    private(set) var now: BootInstant
+    private(set) var sent: [String] = []
+    private(set) var ends: [AdvertisingAddressReset.Failure?] = []
+    private var out: ManagementCommandCode?
+
+    var isResting: Bool { reset.isResting }
+    var nextDeadline: BootInstant? { reset.nextDeadline }
+    var usedNumbers: Set<UInt8> { reset.usedNumbers }
+
+    /// - Parameter flags: Those of a kernel and a controller with sets.
+    init(flags: UInt32 = 0x1FFFF, maximum: UInt8 = 4, at now: BootInstant) {
+        self.flags = flags
+        self.maximum = maximum
+        self.now = now
+    }
+
+    func keep(instances: [UInt8] = []) -> Bool {
+        reset.keep(on: InstanceRun.features(flags: flags, maximum: maximum, instances: instances), at: now)
+    }
+
+    func begin(avoiding used: Set<UInt8> = []) { perform(reset.begin(avoiding: used, at: now)) }
+
+    /// Keeps the address, has the first run end, and forgets what was sent.
+    func finishFirst(of instances: [UInt8] = []) {
+        #expect(keep(instances: instances))
+        begin()
+        respond()
+        respond()
+        #expect(ends == [nil])
+        _ = takeSent()
+    }
+
+    func takeSent() -> [String] {
+        defer { sent = [] }
+        return sent
+    }
+
+    func respond() {
+        guard out != nil else { return }
+        out = nil
+        perform(reset.commandFinished(nil, at: now))
+    }
+
+    func fail(_ reason: ManagementCommandFailure.Reason) {
+        guard let code = out else { return }
+        out = nil
+        perform(reset.commandFinished(ManagementCommandFailure(code: code, reason: reason), at: now))
+    }
+
+    func advance(_ duration: Duration) {
+        now = now + duration
+        perform(reset.timePassed(now))
+    }
+
+    private func perform(_ actions: [AdvertisingAddressReset.Action]) {
+        for action in actions {
+            switch action {
+            case .send(.add(let command)):
+                out = .addExtendedAdvertisingParameters
+                sent.append(Hex.encode(command.packet(adapter: 0).bytes))
+            case .send(.remove(let command)):
+                out = .removeAdvertising
+                sent.append(Hex.encode(command.packet(adapter: 0).bytes))
+            case .finish(let failure): ends.append(failure)
+            }
+        }
+    }
+}
