@@ -319,12 +319,15 @@ package struct EndSignals: Sendable {
     /// One that is ignored, as SIGHUP by a program that `nohup` has started, would wait like the others; it does not ask
     /// the program to end.
     package init(_ signals: [Int32] = [SIGINT, SIGTERM, SIGHUP]) {
-        self.signals = signals.filter { ble_ignores_signal($0) == 0 }
+        self.signals = signals.filter { !Self.isIgnored($0) }
         var mask = sigset_t()
         unsafe sigemptyset(&mask)
         for signal in signals { unsafe sigaddset(&mask, signal) }
         unsafe sigprocmask(SIG_BLOCK, &mask, nil)
     }
+
+    /// Returns whether this program ignores a signal.
+    package static func isIgnored(_ signal: Int32) -> Bool { ble_ignores_signal(signal) == 1 }
 
     /// A Boolean value that indicates whether one of them has come.
     package var haveCome: Bool {

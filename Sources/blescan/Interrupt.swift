@@ -30,15 +30,6 @@ enum Interrupt {
         cancel()
     }
 
-    /// Whether the caller has the end of the terminal ignored, as `nohup` does. Watching the signal would replace that.
-    private static var isHangUpIgnored: Bool {
-        let lines = SystemFiles.text("/proc/self/status")?.split(separator: "\n") ?? []
-        guard let digits = lines.first(where: { $0.hasPrefix("SigIgn:") })?.split(separator: "\t").last,
-            let ignored = UInt64(digits, radix: 16)
-        else { return false }
-        return ignored & (1 << UInt64(SIGHUP - 1)) != 0
-    }
-
     /// Runs `body` in a task that the first ^C, SIGTERM or SIGHUP cancels; a second ^C or SIGTERM ends the program.
     ///
     /// A signal that comes before all are watched ends the program as it ends any other; `body` begins only after
@@ -47,7 +38,8 @@ enum Interrupt {
         _ body: @Sendable @escaping () async throws -> Value
     ) async throws -> Value {
         if state.withLock({ $0.cancel != nil }) { return try await body() }
-        let numbers = [SIGINT, SIGTERM] + (isHangUpIgnored ? [] : [SIGHUP])
+        // `nohup` has the end of the terminal ignored, and watching the signal would replace that.
+        let numbers = [SIGINT, SIGTERM] + (EndSignals.isIgnored(SIGHUP) ? [] : [SIGHUP])
         let sources = numbers.map { DispatchSource.makeSignalSource(signal: $0, queue: .global()) }
         defer { for source in sources { source.cancel() } }
         let watched = DispatchGroup()

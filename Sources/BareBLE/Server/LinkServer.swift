@@ -14,7 +14,8 @@ internal import BLELinux
 // - Every update ends exactly once, at the latest with the link.
 // - A client that takes nothing has a bounded number of updates waiting; further ones end at once, as `.full`.
 // - At most one handler runs for a link. Its result is used if the machine still has the question.
-// - Changes of subscriptions keep their order. A bounded number waits for questions; beyond that they wait no longer.
+// - Subscriptions and writes of stored values keep their order. A bounded number waits for questions; beyond that they
+//   wait no longer.
 // - Between a look at the machine and its next action no other code runs: all of it runs on the event loop's thread.
 
 /// The server side of one link.
@@ -61,7 +62,7 @@ final class LinkServer: @unchecked Sendable {
     /// What waits for the questions before it, in the order of the packets.
     private enum Waiting {
         case question(Asked)
-        /// A subscription has changed.
+        /// A subscription has changed, or a value was written after such a change.
         case change(Event)
     }
 
@@ -286,7 +287,9 @@ extension LinkServer {
                     guard isChange else { continue }
                     let change = Event.configured(handle, configuration, isRestored: isRestored)
                     if isContinuation { report?(change) } else { passOn(change, waits: isOfPacket) }
-                case .wrote(let handle, let value): report?(.wrote(handle, value))
+                case .wrote(let handle, let value):
+                    let change = Event.wrote(handle, value)
+                    if isContinuation { report?(change) } else { passOn(change, waits: isOfPacket && isChangeWaiting) }
                 case .dropped(let handle): report?(.dropped(handle))
                 case .notified(let id, let failure):
                     updateEnded(id.rawValue, failure.map { LocalPeripheral.UpdateOutcome($0) } ?? .notified)
@@ -358,6 +361,13 @@ extension LinkServer {
                 }
                 running = (asked, task)
             }
+        }
+    }
+
+    private var isChangeWaiting: Bool {
+        waiting.contains { one in
+            if case .change = one { return true }
+            return false
         }
     }
 

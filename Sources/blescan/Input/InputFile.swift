@@ -23,6 +23,9 @@ struct InputFile: ~Copyable {
     /// Returns the name of the file at `path` in messages.
     static func name(of path: String) -> String { path == "-" ? "standard input" : path }
 
+    /// Returns the file at `path` in a command line that reads it again: what came by standard input has been read.
+    static func word(_ path: String) -> String { path == "-" ? "FILE" : path.shellPath }
+
     /// Reports that standard input is read where that is a terminal: otherwise nothing would show that this waits.
     static func announce(_ contents: String, from path: String) {
         guard path == "-", isatty(STDIN_FILENO) == 1 else { return }

@@ -31,7 +31,7 @@ struct CheckOutput {
             guard check.packetCount > 0 else {
                 throw Failure(
                     message: "\(name) has no ATT packets of a link that its host has made",
-                    hint: "`blescan replay \(Self.word(path))` prints what it has.", status: .notFound)
+                    hint: "`blescan replay \(InputFile.word(path))` prints what it has.", status: .notFound)
             }
             return show(check, place)
         }
@@ -40,14 +40,9 @@ struct CheckOutput {
         let packet = place(finding.disagreement.number) + (finding.peer.map { ", \($0)" } ?? "")
         throw Failure(
             message: "\(name), \(packet): \(Self.text(of: finding.disagreement)). \(reason)",
-            hint: "`blescan replay \(Self.word(path)) --only att` shows it as #\(shownNumber), and what led to it.",
+            hint: "`blescan replay \(InputFile.word(path)) --only att` shows it as #\(shownNumber), "
+                + "and what led to it.",
             status: .refused)
-    }
-
-    /// Returns the file in a command line that reads it again.
-    private static func word(_ path: String) -> String {
-        // What came by standard input has been read.
-        path == "-" ? "FILE" : path.shellPath
     }
 
     private func show(_ check: CaptureCheck, _ place: (Int) -> String) {

@@ -21,7 +21,7 @@ struct FixtureOutput {
         guard !links.isEmpty else {
             throw Failure(
                 message: "\(path) has no ATT packets of a link that its host has made",
-                hint: "`blescan replay \(path.shellPath)` prints what it has.", status: .notFound)
+                hint: "`blescan replay \(InputFile.word(path))` prints what it has.", status: .notFound)
         }
         if let warning { Console.warn("\(warning) The last link may lack its end.") }
         let base = name.hasSuffix(".dialogue") ? String(name.dropLast(".dialogue".count)) : name

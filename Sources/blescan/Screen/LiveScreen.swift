@@ -4,8 +4,8 @@
 //   radio.
 // - Drawing, keys, signals and the clock's ticks are on one queue. A key takes effect at once; everything else at the
 //   next tick.
-// - ^C, SIGTERM and SIGHUP cancel the task by `Interrupt`; `q`, SIGHUP and the end of the terminal cancel the body from here.
-//   Either way the body ends first, then the terminal is restored, then the result or the error is passed on.
+// - ^C, SIGTERM and SIGHUP cancel the task by `Interrupt`; `q` and the end of the input cancel the body from here. Either
+//   way the body ends first, then the terminal is restored, then the result or the error is passed on.
 
 import BLECore
 import BLELinux
@@ -154,7 +154,6 @@ final class LiveScreen<Content: LiveContent>: Sendable {
             (SIGWINCH, { [self] in redraw() }),
             (SIGTSTP, { [self] in pause() }),
             (SIGCONT, { [self] in resume() }),
-            (SIGHUP, quit),
         ]
         for (number, reaction) in reactions {
             let source = DispatchSource.makeSignalSource(signal: number, queue: queue)

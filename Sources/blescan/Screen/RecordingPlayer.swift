@@ -166,7 +166,7 @@ final class RecordingPlayer {
             if isEmpty {
                 throw Failure(
                     message: "\(path) has no advertisements, and no links of its host",
-                    hint: "`blescan replay \(path.shellPath)` prints what it has.", status: .notFound)
+                    hint: "`blescan replay \(InputFile.word(path))` prints what it has.", status: .notFound)
             }
             return warning == nil ? .whole : .cutOff
         } catch let failure as Failure where !isEmpty {

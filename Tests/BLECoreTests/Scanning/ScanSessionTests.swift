@@ -119,7 +119,7 @@ import Testing
     /// Nor does the silence of a scan that nobody wanted any more count, or a sleep before a connect.
     @Test(.row("O19"), arguments: [true, false]) func silenceCountsOnForTheSameScanAlone(isEnded: Bool) {
         var session = running()
-        let now = start + (isEnded ? .seconds(80) : .seconds(8 * 3600))
+        let now = start + .seconds(isEnded ? 80 : 8 * 3600)
         if isEnded {
             run(&session, session.stop(at: now), at: now)
             run(&session, session.start(plan, at: now), at: now)

@@ -204,8 +204,7 @@ import Testing
             let device = try await signing.central.connect(bench.id, inClear)
             let former = try await Self.handle(of: device)
             _ = try await device.serviceChanges()
-            let adapter = await signing.central.adapter
-            let bonds: BondedDevices = await adapter.bonds
+            let bonds: BondedDevices = await signing.central.adapter.bonds
             let disk = HangingDisk()
             defer { disk.open() }
             let other = time.task { try await bonds.change(during: "test the disk") { _ in disk.respond() } }
@@ -222,7 +221,10 @@ import Testing
             changed.services = [.genericAttribute(databaseHash: nil), .battery(level: 1)] + changed.services
             changed.services.append(Self.signedService)
             await bench.device.changeServices(to: changed)
-            while await device.knows(0xFFF9) { try Task.checkCancellation() }
+            while await device.knows(0xFFF9) {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
             disk.open()
             try await other.value
             try await writing.value

@@ -715,10 +715,11 @@ import Testing
                     [
                         LocalCharacteristic(
                             0xFFF1, [.writeWithoutResponse, .notify],
-                            value: .handled(write: { _ in try await clock.sleep(for: .seconds(5)) }))
+                            value: .handled(write: { _ in try await clock.sleep(for: .seconds(5)) })),
+                        LocalCharacteristic(0xFFF2, .write, value: .stored([0])),
                     ]))
             let raw = try await bench.raw()
-            let handle = await bench.handle(0xFFF1)
+            let (handle, stored) = (await bench.handle(0xFFF1), await bench.handle(0xFFF2))
             let events = bench.local.events
             let kinds = Lock<[String]>([])
             let watch = bench.time.task {
@@ -727,22 +728,25 @@ import Testing
                     case .subscribed: kinds.withLock { $0.append("subscribed") }
                     case .unsubscribed: kinds.withLock { $0.append("unsubscribed") }
                     case .disconnected: kinds.withLock { $0.append("disconnected") }
-                    case .connected, .written, .writeDropped, .paired, .pairingFailed, .dropped: break
+                    case .written: kinds.withLock { $0.append("written") }
+                    case .connected, .writeDropped, .paired, .pairingFailed, .dropped: break
                     }
                 }
             }
             raw.send([0x52] + handle.bytes + [1])
             await raw.configure(handle, 1)
+            // What is stored at once is reported after it too.
+            #expect(await raw.request([0x12] + stored.bytes + [9]) == [0x13])
             #expect(kinds.withLock { $0 } == [])
             try await clock.sleep(for: .seconds(6))
-            #expect(kinds.withLock { $0 } == ["subscribed"])
+            #expect(kinds.withLock { $0 } == ["subscribed", "written"])
             raw.send([0x52] + handle.bytes + [2])
             await raw.configure(handle, 0)
-            #expect(kinds.withLock { $0 } == ["subscribed"])
+            #expect(kinds.withLock { $0 } == ["subscribed", "written"])
             // The end of the link waits for no handler.
             await bench.local.disconnect(raw.id)
             await bench.time.settle()
-            #expect(kinds.withLock { $0 } == ["subscribed", "unsubscribed", "disconnected"])
+            #expect(kinds.withLock { $0 } == ["subscribed", "written", "unsubscribed", "disconnected"])
             watch.cancel()
         }
     }

@@ -386,17 +386,6 @@ import Testing
         #expect(air.lines()[2].contains("19.0 °C  48.8 %"), "\(air.lines()[2])")
     }
 
-    @Test func shortIntervalsHaveMilliseconds() {
-        #expect(DeviceLine.seconds(.milliseconds(20)) == "20 ms")
-        #expect(DeviceLine.seconds(.milliseconds(2540)) == "2.5 s")
-    }
-}
-
-extension Air {
-    /// The advertisement of a Govee H5105.
-    static let govee: [UInt8] =
-        [2, 1, 6] + named("GVH5105_4403") + [3, 3, 0x88, 0xEC, 9, 0xFF, 1, 0, 1, 1, 2, 0xE8, 0x18, 0x64]
-
     @Test func connectingNeedsASelection() {
         let reason = "no device is selected; the arrows select one"
         #expect(Air().action(.character("c")) == .none)
@@ -407,4 +396,15 @@ extension Air {
         #expect(air.action(.character("c")) != .none)
         #expect(!air.lines().contains(reason))
     }
+
+    @Test func shortIntervalsHaveMilliseconds() {
+        #expect(DeviceLine.seconds(.milliseconds(20)) == "20 ms")
+        #expect(DeviceLine.seconds(.milliseconds(2540)) == "2.5 s")
+    }
+}
+
+extension Air {
+    /// The advertisement of a Govee H5105.
+    static let govee: [UInt8] =
+        [2, 1, 6] + named("GVH5105_4403") + [3, 3, 0x88, 0xEC, 9, 0xFF, 1, 0, 1, 1, 2, 0xE8, 0x18, 0x64]
 }

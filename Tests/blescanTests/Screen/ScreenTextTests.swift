@@ -83,8 +83,9 @@ import Testing
         let report = AdvertisingReport(
             address: BluetoothAddress(rawValue: 0xC000_0000_0001), addressType: .random,
             properties: [.legacy, .connectable], rssi: -40, data: Air.named(name))
-        let outcome = try #require(table.record(report, at: .zero))
-        return table[outcome.place]
+        let outcome = table.record(report, at: .zero)
+        let place = try #require(outcome?.place)
+        return table[place]
     }
 
     /// In printed lines too.
