@@ -280,7 +280,6 @@ final class SecurityCoordinator {
         // list is loaded while the pairing runs.
         let lacksKeys = omittedPeer != nil && omittedPeer != demand.replacedBond
         let actions = lacksKeys ? load(nil) : []
-        omittedPeer = nil
         pairing = (waiter, demand)
         exchange = PairingExchange(after: exchange.lastQuestion)
         return actions + perform(setup.pairingBegins())
@@ -459,8 +458,11 @@ final class SecurityCoordinator {
         if case .deviceUnblocked(let peer) = content, peer.address == .zero { return foundOtherManager() }
         if case .newSettings(let settings) = content { return perform(setup.received(settings, at: now())) }
         if case .deviceUnpaired(let unpaired) = content {
-            // By another program. A bonded central that connects by itself would find its key missing.
-            guard let peer = unpaired.peer.id, bonds().contains(where: { $0.identity == peer }) else { return [] }
+            // By another program. A bonded central that connects by itself would find its key missing. Without management
+            // the kernel has no key from here.
+            guard isManaged || isSettingUp, let peer = unpaired.peer.id,
+                bonds().contains(where: { $0.identity == peer })
+            else { return [] }
             return [changedByOthers(.keyRemoved)] + load(nil, leavingOut: omittedPeer)
         }
         if case .deviceDisconnected(let end) = content, let peer = end.peer.id {
@@ -540,6 +542,8 @@ final class SecurityCoordinator {
                 actions += waiters.takeLoads(upTo: number).map { .listsLoaded($0, failure) }
             case .pairingMayBegin:
                 if let pairing {
+                    // All lists are loaded when it has ended.
+                    omittedPeer = nil
                     actions += perform(exchange.begin(pairing.demand))
                 } else {
                     actions += perform(responder.mayBegin())
