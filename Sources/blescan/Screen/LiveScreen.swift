@@ -4,7 +4,8 @@
 //   radio.
 // - Drawing, keys, signals and the clock's ticks are on one queue. A key takes effect at once; everything else at the
 //   next tick.
-// - ^C, SIGTERM and SIGHUP cancel the task by `Interrupt`; `q`, SIGHUP and the end of the terminal cancel the body from here.
+// - ^C, SIGTERM and SIGHUP cancel the task by `Interrupt`; `q`, SIGHUP and the end of the terminal cancel the body from
+//   here.
 //   Either way the body ends first, then the terminal is restored, then the result or the error is passed on.
 
 import BLECore
