@@ -68,6 +68,9 @@ final class SecurityCoordinator {
         case requested(PeerID)
         /// Another program manages the adapter too, or has changed its security.
         case changedByOthers(ForeignChange)
+        /// Another program, or another central of this one, has removed the key of a bonded peer from the kernel. Read
+        /// the bonds again, as it may have removed the bond before, and call `loadRemovedKey`.
+        case keyRemoved(PeerID)
         /// Stop watching the descriptor, and call `close`.
         case lost(errno: Int32)
     }
@@ -244,6 +247,12 @@ final class SecurityCoordinator {
 
     /// Gives the kernel the keys of a peer again that were left out for a connect which has ended without a pairing.
     func loadOmittedKeys(of peer: PeerID) -> [Action] { omittedPeer == peer && isManaged ? load(nil) : [] }
+
+    /// Gives the kernel the key of a peer again that was removed by others, unless the bond is gone too.
+    func loadRemovedKey(of peer: PeerID) -> [Action] {
+        guard isManaged || isSettingUp, bonds().contains(where: { $0.identity == peer }) else { return [] }
+        return [changedByOthers(.keyRemoved)] + load(nil, leavingOut: omittedPeer)
+    }
 
     /// Removes the keys of a peer from the kernel, and drops its link; resumes `waiter` when that has ended.
     func unpair(_ identity: PeerID, _ waiter: UInt64) -> [Action] {
@@ -463,7 +472,7 @@ final class SecurityCoordinator {
             guard isManaged || isSettingUp, let peer = unpaired.peer.id,
                 bonds().contains(where: { $0.identity == peer })
             else { return [] }
-            return [changedByOthers(.keyRemoved)] + load(nil, leavingOut: omittedPeer)
+            return [.keyRemoved(peer)]
         }
         if case .deviceDisconnected(let end) = content, let peer = end.peer.id {
             // Nothing more is reported of a pairing that was refused on this link.

@@ -516,6 +516,7 @@ private struct Bench: ~Copyable {
             case .restFailed: restFailures += 1
             case .changedByOthers(.bondableCleared(let isSetAgain)): cleared.append(isSetAgain)
             case .changedByOthers(.otherManager): others += 1
+            case .keyRemoved(let peer): perform(coordinator.loadRemovedKey(of: peer))
             case .requested(let peer): requested.append(peer)
             case .unpaired(let waiter, let failure): unpaired[waiter] = failure == nil
             default: break
