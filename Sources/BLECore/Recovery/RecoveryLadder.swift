@@ -18,8 +18,8 @@
 // Invariants:
 // - One step is taken at a time. A step that is being taken ends by `stepFinished`, whatever happens meanwhile.
 // - A step is judged only while the program listens: not while the scan makes way for a connect, or cannot run, and not
-//   by the time in which the machine or this program slept (`SleepWatch`). After a step that has left the adapter off
-//   nothing listens, and the next run does not wait for it.
+//   by the time in which it made way, or in which the machine or this program slept (`SleepWatch`). After a step that has
+//   left the adapter off nothing listens, and the next run does not wait for it.
 // - Links are ended for silence after 120 s at the earliest, also where 30 s were unusual.
 // - A step that was refused because of links or of other programs is no run, and is followed by no harsher one but by
 //   a pause of 5 minutes; so is one for which no helper program took the request. After one that the helper program
@@ -78,7 +78,7 @@ package struct RecoveryLadder: ~Copyable {
 
     private struct Trouble {
         let reason: RecoveryPolicy.Reason
-        /// When it was noticed, later by the time that was slept since.
+        /// When it was noticed, later by the time that was slept since, and by that in which the scan made way.
         var began: BootInstant
         /// Whether it was reported that everything permitted had no effect.
         var isReported = false
@@ -129,6 +129,8 @@ package struct RecoveryLadder: ~Copyable {
     /// The same before the run that was begun last, which is none if its step is refused.
     private var hadRunWhileAdvertising = false
     private var sleepWatch = SleepWatch()
+    /// Since when the scan makes way for a connect; `nil` while it does not.
+    private var makesWaySince: BootInstant?
 
     package init(_ policy: RecoveryPolicy) { self.policy = policy }
 
@@ -143,7 +145,8 @@ package struct RecoveryLadder: ~Copyable {
     package var nextDeadline: BootInstant? {
         switch state {
         case .healthy, .performing, .finishing: nil
-        case .judging(_, _, let until): until
+        // Nothing is heard before the end of the connect.
+        case .judging(_, let trouble, let until): makesWaySince != nil && trouble.silence != nil ? nil : until
         // What follows a suspicion needs another sign of it, so nothing waits for that.
         case .exhausted(let trouble, let next): trouble.suspect == nil ? next : nil
         }
@@ -242,6 +245,20 @@ extension RecoveryLadder {
     package mutating func scanAccepted(at now: BootInstant) -> [Action] {
         guard let trouble, trouble.isRefusal || trouble.isDueToAdvertising else { return [] }
         return recovered(at: now)
+    }
+
+    /// The scan makes way for a connect from now on, or not any more. A connect that is repeated leaves it a part of the
+    /// time, and silence is judged by that part alone.
+    package mutating func scanMakesWay(_ makesWay: Bool, at now: BootInstant) {
+        guard let since = makesWaySince else {
+            if makesWay { makesWaySince = now }
+            return
+        }
+        guard !makesWay else { return }
+        makesWaySince = nil
+        guard case .judging(let step, var trouble, let until) = state, trouble.silence != nil else { return }
+        trouble.began = trouble.began + (now - since)
+        state = .judging(step, trouble, until: until + (now - since))
     }
 
     /// Advertisements went on air, or none is any more.

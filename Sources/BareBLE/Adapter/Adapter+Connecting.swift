@@ -304,6 +304,7 @@ extension Adapter {
     private static let roomPause: Duration = .seconds(60)
 
     private func pauseScan(until deadline: BootInstant) async {
+        recovery.scanMakesWay(true, at: loop.now())
         guard scan.makeWay() else { return }
         _ = await suspend(until: min(deadline, loop.now() + .seconds(3))) { number in
             perform(scan.pause(number, at: loop.now()))
@@ -311,7 +312,10 @@ extension Adapter {
         scan.endPauseWait()
     }
 
-    private func resumeScan() { perform(scan.resume(at: loop.now())) }
+    private func resumeScan() {
+        recovery.scanMakesWay(false, at: loop.now())
+        perform(scan.resume(at: loop.now()))
+    }
 
     // MARK: By command
 

@@ -76,6 +76,8 @@ final class RecoveryCoordinator: @unchecked Sendable {
         note(ladder.scanRefusedWhileAdvertising(for: time, at: now))
     }
 
+    func scanMakesWay(_ makesWay: Bool, at now: BootInstant) { ladder.scanMakesWay(makesWay, at: now) }
+
     func advertisingChanged(_ isAdvertising: Bool, at now: BootInstant) {
         ladder.advertisingChanged(isAdvertising, at: now)
     }

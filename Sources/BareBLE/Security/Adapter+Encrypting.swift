@@ -512,6 +512,12 @@ extension Adapter {
         bonds.recordEncryption(record.identity)
     }
 
+    /// Gives the kernel the key of a bonded peer again that was removed by others, unless they have removed the bond too.
+    func loadRemovedKey(of peer: PeerID) async {
+        await bonds.readAgain()
+        perform(coordinator.loadRemovedKey(of: peer))
+    }
+
     /// The bond with a peer.
     func bond(with peer: PeerID) -> BondID? {
         bonds.record(of: identity(of: peer) ?? peer).map { BondID($0) }

@@ -159,6 +159,8 @@ extension Adapter {
             case .rested(let waiter, let failure?):
                 wake(waiter, .failed(BLEError(failure, adapter: name, during: "allow pairing")))
             case .restFailed(let failure): logRestFailure(BLEError(failure, adapter: name, during: "allow pairing"))
+            case .keyRemoved(let peer):
+                Task(executorPreference: loop) { [weak self] in await self?.loadRemovedKey(of: peer) }
             case .changedByOthers(let change):
                 logger.warning("\(change.words)", metadata: ["adapter": "\(name)"])
                 security.report(.otherManager)

@@ -187,6 +187,15 @@ final class BondedDevices: @unchecked Sendable {
         }
     }
 
+    /// Reads the bonds again, which others may have changed. Where that fails, those that are known stay in force.
+    func readAgain() async {
+        do throws(BLEError) {
+            try await change(during: "read the bonds again") { _ in }
+        } catch {
+            logger.debug("the bonds were not read again", metadata: ["reason": "\(error)"])
+        }
+    }
+
     /// Stores the bond that a pairing has made; returns the stored record.
     func save(
         _ record: BondRecord, replacing replaced: PeerID?, during operation: String

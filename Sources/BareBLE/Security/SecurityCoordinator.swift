@@ -68,6 +68,9 @@ final class SecurityCoordinator {
         case requested(PeerID)
         /// Another program manages the adapter too, or has changed its security.
         case changedByOthers(ForeignChange)
+        /// Another program, or another central of this one, has removed the key of a bonded peer from the kernel. Read
+        /// the bonds again, as it may have removed the bond before, and call `loadRemovedKey`.
+        case keyRemoved(PeerID)
         /// Stop watching the descriptor, and call `close`.
         case lost(errno: Int32)
     }
@@ -245,6 +248,12 @@ final class SecurityCoordinator {
     /// Gives the kernel the keys of a peer again that were left out for a connect which has ended without a pairing.
     func loadOmittedKeys(of peer: PeerID) -> [Action] { omittedPeer == peer && isManaged ? load(nil) : [] }
 
+    /// Gives the kernel the key of a peer again that was removed by others, unless the bond is gone too.
+    func loadRemovedKey(of peer: PeerID) -> [Action] {
+        guard isManaged || isSettingUp, bonds().contains(where: { $0.identity == peer }) else { return [] }
+        return [changedByOthers(.keyRemoved)] + load(nil, leavingOut: omittedPeer)
+    }
+
     /// Removes the keys of a peer from the kernel, and drops its link; resumes `waiter` when that has ended.
     func unpair(_ identity: PeerID, _ waiter: UInt64) -> [Action] {
         let command = ManagementUnpairDevice(ManagementPeer(identity), disconnects: true)
@@ -280,7 +289,6 @@ final class SecurityCoordinator {
         // list is loaded while the pairing runs.
         let lacksKeys = omittedPeer != nil && omittedPeer != demand.replacedBond
         let actions = lacksKeys ? load(nil) : []
-        omittedPeer = nil
         pairing = (waiter, demand)
         exchange = PairingExchange(after: exchange.lastQuestion)
         return actions + perform(setup.pairingBegins())
@@ -459,9 +467,12 @@ final class SecurityCoordinator {
         if case .deviceUnblocked(let peer) = content, peer.address == .zero { return foundOtherManager() }
         if case .newSettings(let settings) = content { return perform(setup.received(settings, at: now())) }
         if case .deviceUnpaired(let unpaired) = content {
-            // By another program. A bonded central that connects by itself would find its key missing.
-            guard let peer = unpaired.peer.id, bonds().contains(where: { $0.identity == peer }) else { return [] }
-            return [changedByOthers(.keyRemoved)] + load(nil, leavingOut: omittedPeer)
+            // By another program. A bonded central that connects by itself would find its key missing. Without management
+            // the kernel has no key from here.
+            guard isManaged || isSettingUp, let peer = unpaired.peer.id,
+                bonds().contains(where: { $0.identity == peer })
+            else { return [] }
+            return [.keyRemoved(peer)]
         }
         if case .deviceDisconnected(let end) = content, let peer = end.peer.id {
             // Nothing more is reported of a pairing that was refused on this link.
@@ -540,6 +551,8 @@ final class SecurityCoordinator {
                 actions += waiters.takeLoads(upTo: number).map { .listsLoaded($0, failure) }
             case .pairingMayBegin:
                 if let pairing {
+                    // All lists are loaded when it has ended.
+                    omittedPeer = nil
                     actions += perform(exchange.begin(pairing.demand))
                 } else {
                     actions += perform(responder.mayBegin())

@@ -36,7 +36,7 @@ struct Listener {
     /// deadline of its own, because several calls share it.
     var pending: UInt64?
     /// What the peer had sent before the subscription: it is put back if the caller never gets the sequence. `nil` if
-    /// this is not the first sequence.
+    /// another sequence is the first.
     var earlyValues: [EarlyValues.Entry]?
 }
 
@@ -381,12 +381,13 @@ extension SubscriptionHub {
     private func putEarlyValuesBack(_ id: ID) {
         guard let listener = listeners[id], let taken = listener.earlyValues else { return }
         listeners[id]?.earlyValues = nil
-        // Another sequence has got the later ones.
-        guard others(at: listener.handle).allSatisfy({ $0 == id }) else {
-            unsolicitedCount += taken.count
+        guard let next = others(at: listener.handle).first(where: { $0 != id }) else {
+            unsolicitedCount += early.putBack(taken, of: listener.handle)
             return
         }
-        unsolicitedCount += early.putBack(taken, of: listener.handle)
+        // Another sequence has got the later ones. If it does not begin either, the one after it is the first.
+        unsolicitedCount += taken.count
+        listeners[next]?.earlyValues = []
     }
 }
 

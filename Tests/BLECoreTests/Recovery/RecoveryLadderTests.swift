@@ -622,6 +622,31 @@ import Testing
         #expect(ladder.timePassed(due + .seconds(10), isListening: true) == began(.power))
     }
 
+    /// The scan has two seconds in twelve: a quiet place must not lead to `power` after a few seconds of listening.
+    @Test(.row("W29")) func theTimeInWhichTheScanMakesWayIsNoSilence() {
+        var ladder = silent(.power)
+        var now = start
+        var listened = 0
+        var steps: [[Action]] = []
+        while steps.count < 2, listened < 100 {
+            for _ in 1...2 {
+                now = now + .seconds(1)
+                listened += 1
+                let actions = ladder.timePassed(now, isListening: true)
+                guard !actions.isEmpty else { continue }
+                steps.append(actions)
+                _ = ladder.stepFinished(nil, at: now)
+            }
+            ladder.scanMakesWay(true, at: now)
+            let deadline = ladder.nextDeadline
+            #expect(deadline == nil)
+            now = now + .seconds(10)
+            ladder.scanMakesWay(false, at: now)
+        }
+        #expect(steps == [began(.eventMasks), began(.power)])
+        #expect(listened == 30, "with the 90 s before, these are 120 s")
+    }
+
     @Test func stepsHaveNames() {
         for step in RecoveryPolicy.Step.allCases { #expect(RecoveryPolicy.Step(name: step.name) == step) }
         #expect(RecoveryPolicy.Step(name: "reset") == nil)

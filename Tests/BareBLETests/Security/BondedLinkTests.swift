@@ -185,6 +185,26 @@ import Testing
         }
     }
 
+    /// Another central has the same bonds, and has read them before.
+    @Test func aKeyThatIsRemovedIsLoadedAgainUnlessItsBondIsForgotten() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            let other = SecurityBench.central(bench.radio, bench.bonds)
+            let link = try await other.connect(bench.id)
+            await link.disconnect()
+            let key = try #require(await bench.radio.longTermKeys().first)
+            var program = LinkSocket(adopting: try await bench.radio.openManagement().get())
+            _ = program.send(ManagementUnpairDevice(key.peer, disconnects: false).packet(adapter: 0).bytes)
+            try await time.clock.sleep(for: .seconds(1))
+            #expect(await bench.radio.longTermKeys().count == 1)
+            try await bench.central.forgetBond(with: bench.id)
+            try await time.clock.sleep(for: .seconds(1))
+            #expect(await bench.radio.longTermKeys().isEmpty)
+            #expect(try await other.bonds().isEmpty)
+        }
+    }
+
     @Test(.row("S03")) func keysThatAreRemovedAgainAndAgainMeanASharedAdapter() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time)

@@ -168,6 +168,31 @@ import Testing
         }
     }
 
+    /// The first one times out before the peer refuses the write for both.
+    @Test func theSecondOfTwoThatFailLeavesLaterOnesToTheNextOne() async throws {
+        try await VirtualTime.run { time in
+            let (bench, _, peripheral) = try await restarted(time)
+            try await peripheral.discover(level: .full)
+            try await sendEarly([1], bench, to: peripheral)
+            await bench.device.behave { request, respond in
+                guard request.first == 0x12 else { return respond(request).map { (delay: .zero, pdu: $0) } }
+                return [(delay: .seconds(5), pdu: [0x01, 0x12, request[1], request[2], 0x11])]
+            }
+            let first = time.task {
+                try await peripheral.subscribe(to: 0xFFF1, SubscribeOptions(timeout: .seconds(2)))
+            }
+            try await time.clock.sleep(for: .seconds(1))
+            await #expect(throws: error(.refusedByPeer)) { _ = try await peripheral.subscribe(to: 0xFFF1) }
+            await #expect(throws: error(.timedOut)) { _ = try await first.value }
+            await bench.device.behave(nil)
+            try await sendEarly([2], bench, to: peripheral)
+            var values = try await peripheral.subscribe(to: 0xFFF1).makeAsyncIterator()
+            #expect(try await bench.device.notify(0xFFF1, [3]))
+            #expect(try await values.next()?.bytes == [2])
+            #expect(await peripheral.statistics.unsolicitedNotifications == 1)
+        }
+    }
+
     @Test func aPeerWithoutABondKeepsNothing() async throws {
         try await VirtualTime.run { time in
             let (bench, _, peripheral) = try await restarted(time, bonded: false)

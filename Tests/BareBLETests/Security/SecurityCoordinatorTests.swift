@@ -109,6 +109,19 @@ import Testing
         other.perform(other.coordinator.pair(demand, 1))
         other.run(besides: [0x19])
         #expect(other.sent.dropFirst(2).map { $0.prefix(8) } == ["09000300", "1b000300", "19000300"])
+        // One that is cancelled before it begins has them loaded again as well.
+        var fourth = try Bench()
+        fourth.records.withLock { $0 = [RecordedBonds.first] }
+        fourth.setUp()
+        fourth.perform(fourth.coordinator.load(nil, leavingOut: Self.first))
+        fourth.respond()
+        fourth.perform(fourth.coordinator.pair(demand, 1))
+        fourth.perform(fourth.coordinator.cancelPairing(1))
+        fourth.run()
+        #expect(fourth.ended[1] == .failure(.cancelled) && fourth.sent.count == 2)
+        fourth.perform(fourth.coordinator.loadOmittedKeys(of: Self.first))
+        fourth.run()
+        #expect(fourth.sent.count == 4 && fourth.sent.last?.hasPrefix("13000300 2600 0100") == true)
     }
 
     /// bluetoothd clears the list of blocked peers when it begins; what a user unblocks is one peer.
@@ -128,6 +141,9 @@ import Testing
     @Test(.row("S03")) func aKeyThatAnotherProgramHasRemovedIsLoadedAgain() throws {
         var bench = try Bench()
         bench.records.withLock { $0 = [RecordedBonds.first] }
+        // Without management nothing is loaded.
+        bench.send("16000300 0700 1122334455c602")
+        #expect(!bench.coordinator.hasOtherManager && bench.coordinator.counts.failedLoads == 0)
         bench.setUp()
         bench.send("16000300 0700 1222334455c602")
         #expect(bench.kernel().isEmpty && !bench.coordinator.hasOtherManager)
@@ -500,6 +516,7 @@ private struct Bench: ~Copyable {
             case .restFailed: restFailures += 1
             case .changedByOthers(.bondableCleared(let isSetAgain)): cleared.append(isSetAgain)
             case .changedByOthers(.otherManager): others += 1
+            case .keyRemoved(let peer): perform(coordinator.loadRemovedKey(of: peer))
             case .requested(let peer): requested.append(peer)
             case .unpaired(let waiter, let failure): unpaired[waiter] = failure == nil
             default: break
