@@ -36,6 +36,10 @@ SAMPLE = os.environ.get("SAMPLE") == "1"
 # One way to build what is released, in all steps and in the Makefile: with other options everything would be linked again, or compiled.
 RELEASE = ["swift", "build", "-c", "release", "--static-swift-stdlib", "--disable-local-rpath", "--product"]
 
+# The tests of blescan start it many times, and the parser of options of a debug build checks itself each time. So they take the
+# program that users have, if it is built from these sources.
+RELEASED = ROOT / ".build" / "release" / "blescan"
+
 # Nobody works with what the build machine has built, and debug information takes time.
 DEBUG = ["swift", "build", *(["-Xswiftc", "-gnone"] if SAMPLE else [])]
 
@@ -69,7 +73,9 @@ KERNEL = [r"\.Kernel[A-Za-z]*Tests"]
 # link that is closed meanwhile ends later than virtual time can know.
 STARTING = [
     r"^BareBLETests\.(BumbleDiscovery|ThreadRoom)Tests", r"^CoreBluetoothTests\.(UUID|Restoration)Tests"]
-# About half of the time that programs under test, terminals and brokers are waited for.
+# Each about a third of the time that programs under test, terminals and brokers are waited for.
+WORDS = [rf"^blescanTests\.{suite}" for suite in (
+    "BumblePeerTests", "CacheTests", "CapabilityPageTests", "CommandWordsTests", "ValueLineTests")]
 TERMINALS = [rf"^blescanTests\.{suite}" for suite in (
     "BadInputTests", "DoctorTests", "HelpTests", "ProgressTests", "ScreenTests", "TerminalTests", "UnrulyPeerTests")]
 
@@ -106,6 +112,11 @@ def unit():
     yield from suite()
 
 
+def is_older_than_sources(program):
+    sources = [ROOT / "Package.swift", *(ROOT / "Sources").rglob("*")]
+    return program.stat().st_mtime < max(source.stat().st_mtime for source in sources)
+
+
 def suite(*options, environment={}, left_out=()):
     """All Swift tests but those left out, built and run with these options of the package manager and in this environment."""
     for part in "bumble", "tools", "decoder":
@@ -118,6 +129,8 @@ def suite(*options, environment={}, left_out=()):
     if folder != ".build":
         # It has the sanitizer or the optimisation that is asked for.
         environment = {"BAREBLE_BLESCAN": str((ROOT / program).parent / "blescan"), **environment}
+    elif "BAREBLE_BLESCAN" not in os.environ and RELEASED.exists() and not is_older_than_sources(RELEASED):
+        environment = {"BAREBLE_BLESCAN": str(RELEASED), **environment}
     environment = {
         "BAREBLE_PYTHON": str(cache / "python" / "bin" / "python"),
         "BAREBLE_BTMON": str(cache / "tools" / "usr" / "bin" / "btmon"), **environment}
@@ -137,7 +150,8 @@ def suite(*options, environment={}, left_out=()):
         tests(*width, only=BESIDE, without=[*ALONE, *STARTING]),
         tests("--no-parallel", only=["^FaultTests"]),
         tests("--no-parallel", only=[*STARTING, *TERMINALS]),
-        tests("--no-parallel", without=[*BESIDE, "^FaultTests", *TERMINALS]),
+        tests("--no-parallel", only=WORDS),
+        tests("--no-parallel", without=[*BESIDE, "^FaultTests", *TERMINALS, *WORDS]),
     ]), {}
     yield tests("--no-parallel", only=ALONE)
 
@@ -482,9 +496,7 @@ def main(names):
                 step(name)
         builds.join()
         names = [name for name in names if name not in ("kernel", *APART)]
-        # The program that users have is there already. Its debug build takes seconds to refuse a command line: its
-        # parser of options checks itself at each use.
-        os.environ.setdefault("BAREBLE_BLESCAN", str(ROOT / ".build" / "release" / "blescan"))
+        os.environ.setdefault("BAREBLE_BLESCAN", str(RELEASED))
         # A virtual machine waits half of the time and uses one processor in the other half, and time in it does not
         # depend on what else this machine does: three at a time run beside the other steps, and go on after them. No
         # later build changes the programs that run in them.
