@@ -156,8 +156,10 @@ extension BondStore {
     package func namesOfMovedFiles() throws(BLEError) -> [String] {
         guard let directory = try directoryToList() else { return [] }
         let folder = try StoredFolder.ofBonds(directory, during: "list the bonds")
-        // A temporary file has another ending.
-        return folder.names().filter { $0.contains(".bonds.damaged") || $0.contains(".bonds.other-version") }
+        return folder.names().filter { name in
+            guard let adapter = BondFiles.adapter(ofFile: String(name.prefix(BondFiles.nameLength))) else { return false }
+            return BondFiles(directory: directory, adapter: adapter).isMovedAside(name)
+        }
     }
 
     private func directoryToList() throws(BLEError) -> String? {
