@@ -297,6 +297,12 @@ extension LocalPeripheral {
     /// Read it before `advertise(_:)` or `acceptCentrals()`, and iterate over it afterwards: then no event is missed.
     public nonisolated var events: LocalPeripheralEventSequence { serverEvents.all }
 
+    /// Passes each event to `receiver` too, from now on until the end, before what a central has sent after it is passed
+    /// to a handler. The receiver runs on the event loop; it must not make calls of the local peripheral.
+    package nonisolated func forwardEvents(to receiver: @escaping @Sendable (Event) -> Void) {
+        serverEvents.forward(to: receiver)
+    }
+
     /// Accepts the links that centrals make to the central's adapter, from now on until `stop()`.
     ///
     /// It needs no capability, and the adapter may be off. It does not advertise. Of several programs that accept links

@@ -5,7 +5,7 @@
 // - Pass requests of centrals to the manager of the service, and its responses back. BareBLE refuses a request that has
 //   no response after 20 s; the object of the request refuses it when its last reference goes away.
 // - Start the updates in the order of the calls; BareBLE keeps that order for each central.
-// - Report each subscription and its end, also where BareBLE has dropped the event. While the queue of a manager has no
+// - Report each subscription and its end, between the requests before and after it. While the queue of a manager has no
 //   room, what a central changes several times is reported once, so that it takes no memory. Requests that come after
 //   that wait until it is reported.
 // - Let centrals pair while something that is offered needs it, and a manager advertises or a central is connected; and
@@ -58,7 +58,6 @@ actor ServerHub {
     private let pairing: CentralPairingSwitch?
     private var managers: [ManagerID: Entry] = [:]
     private var local: LocalPeripheral?
-    private var watch: Task<Void, Never>?
     /// The objects of the published characteristics, and their managers.
     private var characteristics: [AttributeHandle: (object: CBMutableCharacteristic, manager: ManagerID)] = [:]
     private var centrals = KnownCentrals()
@@ -107,13 +106,8 @@ actor ServerHub {
         if let local { return local }
         let local = LocalPeripheral(LocalPeripheral.Settings(name: ProcessInfo.processInfo.hostName), on: central)
         self.local = local
-        watch = Task(executorPreference: loop) { [weak self] in
-            do throws(BLEError) {
-                for try await event in local.events { await self?.happened(event) }
-            } catch {
-                // This task is the sequence's only consumer, and it has no other error.
-            }
-        }
+        // Not by its sequence: a request that comes after a subscription would be reported before it.
+        local.forwardEvents { [weak self] event in self?.assumeIsolated { $0.happened(event) } }
         return local
     }
 
@@ -295,10 +289,7 @@ actor ServerHub {
             subscription(of: centrals.object(for: central), to: characteristic.id, isOn: true)
         case .unsubscribed(let central, let characteristic):
             subscription(of: centrals.object(for: central), to: characteristic.id, isOn: false)
-        case .dropped(let count):
-            logger.warning("events of centrals were dropped", metadata: ["count": "\(count)"])
-            reportMissedChanges()
-        case .written, .writeDropped, .paired, .pairingFailed: break
+        case .written, .writeDropped, .paired, .pairingFailed, .dropped: break
         }
     }
 
@@ -344,7 +335,7 @@ actor ServerHub {
         reportMissedChanges()
     }
 
-    /// Reports a subscription or its end, unless that was reported when earlier events had been dropped.
+    /// Reports a subscription or its end, unless that was reported by comparing.
     private func subscription(of central: CBCentral, to handle: AttributeHandle, isOn: Bool) {
         guard let (characteristic, id) = characteristics[handle], let entry = managers[id] else { return }
         guard isOn != subscriptions.contains(handle, central) else { return }

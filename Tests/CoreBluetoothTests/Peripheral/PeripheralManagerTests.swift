@@ -284,7 +284,7 @@ import Testing
     }
 
     /// Ten centrals subscribe and unsubscribe 61 times each before anything else runs:
-    /// more events than wait for the managers.
+    /// more changes than the queue of a manager has room for.
     @Test(.row("P14")) func subscriptionsAreKnownAfterAFlood() async throws {
         try await Bench.run { bench in
             let (manager, recorder, _, dynamic) = try await offer(bench)
@@ -304,7 +304,6 @@ import Testing
                     }
                 }
                 try await bench.time.clock.sleep(for: .seconds(1))
-                #expect(bench.log.all.count { $0 == "events of centrals were dropped" } >= (isOn ? 1 : 2))
                 #expect(dynamic.subscribedCentrals?.count == (isOn ? 10 : 0))
                 // Each of them was reported once, in turn.
                 let begun = recorder.count(of: "didSubscribeTo FFF2")
@@ -330,7 +329,6 @@ import Testing
             let begun = recorder.count(of: "didSubscribeTo FFF2")
             #expect(begun == recorder.count(of: "didUnsubscribeFrom FFF2") + 1)
             #expect(recorder.lines.count < 300)
-            #expect(!bench.log.all.contains("events of centrals were dropped"))
             _ = manager
         }
     }
