@@ -157,7 +157,9 @@ extension BondStore {
         guard let directory = try directoryToList() else { return [] }
         let folder = try StoredFolder.ofBonds(directory, during: "list the bonds")
         return folder.names().filter { name in
-            guard let adapter = BondFiles.adapter(ofFile: String(name.prefix(BondFiles.nameLength))) else { return false }
+            guard let adapter = BondFiles.adapter(ofFile: String(name.prefix(BondFiles.nameLength))) else {
+                return false
+            }
             return BondFiles(directory: directory, adapter: adapter).isMovedAside(name)
         }
     }
