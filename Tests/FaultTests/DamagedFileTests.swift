@@ -18,6 +18,8 @@ import Testing
     /// Loads `bytes`: a state, or a file of bonds, is moved aside and reported, a cache is refused.
     private func isRefused(_ thing: StoredThing, _ bytes: [UInt8], in folder: Folder) throws -> Bool {
         try thing.put(bytes, in: folder)
+        // What was moved aside is read each time, so thousands of files would take minutes.
+        defer { folder.removeContents() }
         do throws(BLEError) {
             return try thing.load(from: folder) == nil
         } catch {

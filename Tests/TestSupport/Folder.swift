@@ -22,6 +22,12 @@ package final class Folder: Sendable {
         try FileManager.default.copyItem(atPath: other.path, toPath: path)
     }
 
+    package func removeContents() {
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? [] {
+            try? FileManager.default.removeItem(atPath: "\(path)/\(name)")
+        }
+    }
+
     private static func newPath(in parent: URL) -> String {
         parent.appending(path: "bareble-\(UUID().uuidString)").path
     }
