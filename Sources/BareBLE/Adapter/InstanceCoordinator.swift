@@ -103,8 +103,12 @@ final class InstanceCoordinator {
     func use(adapter index: UInt16) {
         guard channel.isOpen, channel.adapter != index else { return }
         let events = channel.use(adapter: index)
+        addressReset.adapterGone()
         perform(machine.adapterGone())
         perform(events)
+        // Other programs may have added instances before it was found: those events were dropped.
+        addressReset.eventsMissed()
+        deadlineChanged()
     }
 
     /// Reads what waits at the socket.
@@ -237,7 +241,7 @@ final class InstanceCoordinator {
         isolation: isolated (any Actor)? = #isolation
     ) async {
         releaseAddress()
-        guard addressReset.keep(on: kernel, at: loop.now()) else { return }
+        guard addressReset.keep(on: kernel, own: machine.usedNumbers, at: loop.now()) else { return }
         keptAddress = adapter
         _ = await resets.wait(isolation: isolation) { _ in
             resetAddressIfDue()
@@ -292,6 +296,8 @@ final class InstanceCoordinator {
                 } else {
                     perform(machine.commandFinished(nil, at: loop.now()))
                 }
+            case .finished(.address, .readAdvertisingFeatures, let result):
+                perform(addressReset.featuresRead(Self.features(result), own: machine.usedNumbers, at: loop.now()))
             case .finished(.address, _, let result):
                 if case .failure(let failure) = result {
                     perform(addressReset.commandFinished(failure, at: loop.now()))
@@ -332,6 +338,7 @@ final class InstanceCoordinator {
             switch action {
             case .send(.add(let command)): perform(channel.send(command, for: .address).events)
             case .send(.remove(let command)): perform(channel.send(command, for: .address).events)
+            case .readFeatures: perform(channel.send(ManagementReadAdvertisingFeatures(), for: .address).events)
             case .finish(let failure):
                 addressFailure = failure
                 resets.resumeAll()
