@@ -67,7 +67,7 @@ package struct AdvertisingAddressReset: ~Copyable {
         /// What instances the kernel has is being read.
         case reading
         case out(Step, UInt8)
-        /// The kernel was busy: the command is sent again then.
+        /// The kernel was busy, or the socket was lost: the command is sent then.
         case waiting(Step, UInt8, until: BootInstant)
     }
 
@@ -211,9 +211,13 @@ package struct AdvertisingAddressReset: ~Copyable {
             retry.reset()
             return finish(nil, at: now)
         case (_, .socketLost?):
-            // Its owner opens it again, and what has happened meanwhile is not known.
+            // Its owner opens it again. The kernel may have the instance, which would be on air after the next suspend.
             isNeeded = kernel != nil
-            return finish(failure.map { Failure.command($0) }, at: now, pause: retry.nextPause())
+            let isLast = retry.isExhausted
+            let pause = retry.nextPause()
+            let actions = finish(failure.map { Failure.command($0) }, at: now, pause: pause)
+            if !isLast { state = .waiting(.remove, number, until: now + pause) }
+            return actions
         case (.add, _), (.remove, _):
             retry.reset()
             return finish(failure.map { Failure.command($0) }, at: now)

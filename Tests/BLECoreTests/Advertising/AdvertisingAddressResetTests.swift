@@ -165,9 +165,38 @@ import Testing
         run.begin()
         run.fail(.socketLost)
         #expect(run.ends.count == 1 && !run.isResting && run.nextDeadline != nil)
-        run.advance(.seconds(1))
+        run.advance(.milliseconds(500))
         run.begin()
-        #expect(run.sent == [addFour, addFour])
+        #expect(run.sent == [addFour, removeFour], "the kernel may have it")
+        run.respond()
+        run.advance(AdvertisingAddressReset.pause)
+        run.begin()
+        #expect(run.sent == [addFour, removeFour, addFour])
+    }
+
+    @Test func anInstanceIsRemovedAfterTheLossOfTheSocketAlsoWhereTheAddressIsNotKeptAnyMore() {
+        let run = ResetRun(at: start)
+        #expect(run.keep())
+        run.begin()
+        run.reset.release()
+        run.fail(.socketLost)
+        #expect(run.usedNumbers == [4] && !run.isResting)
+        run.advance(.milliseconds(500))
+        run.respond()
+        #expect(run.sent == [addFour, removeFour] && run.isResting && run.nextDeadline == nil)
+    }
+
+    @Test func aSocketThatCannotBeOpenedEndsTheTriesToRemove() {
+        let run = ResetRun(at: start)
+        #expect(run.keep())
+        run.begin()
+        run.reset.release()
+        for _ in 1...3 {
+            run.fail(.socketLost)
+            run.advance(.seconds(2))
+        }
+        run.fail(.socketLost)
+        #expect(run.sent.count == 4 && run.isResting && run.nextDeadline == nil)
     }
 
     /// Another program may have added one meanwhile, which must not be replaced.
