@@ -245,11 +245,14 @@ package struct AdvertisingAddressReset: ~Copyable {
 
     /// The adapter was unplugged: the kernel has forgotten its instances and the address, which is the public one at
     /// first.
-    package mutating func adapterGone() {
+    package mutating func adapterGone(at now: BootInstant) -> [Action] {
         known = []
         isOutdated = false
         isNeeded = false
         hasFailed = false
+        // A command that is out fails by itself. Once the adapter is back, the number may be another program's.
+        guard case .waiting = state else { return [] }
+        return finish(nil, at: now)
     }
 
     /// What other programs have done, or do for a time, is not known.

@@ -103,7 +103,7 @@ final class InstanceCoordinator {
     func use(adapter index: UInt16) {
         guard channel.isOpen, channel.adapter != index else { return }
         let events = channel.use(adapter: index)
-        addressReset.adapterGone()
+        perform(addressReset.adapterGone(at: loop.now()))
         perform(machine.adapterGone())
         perform(events)
         // Other programs may have added instances before it was found: those events were dropped.
@@ -310,7 +310,7 @@ final class InstanceCoordinator {
                 addressReset.received(content)
                 perform(machine.received(content, at: loop.now()))
             case .removed:
-                addressReset.adapterGone()
+                perform(addressReset.adapterGone(at: loop.now()))
                 addressFailure = nil
                 perform(machine.adapterGone())
             // The adapter looks for its own by the address, and closes what is lost.

@@ -266,9 +266,22 @@ import Testing
         let run = ResetRun(at: start)
         #expect(run.keep())
         run.begin()
-        run.reset.adapterGone()
+        run.adapterGone()
         run.fail(.adapterLost)
         #expect(run.ends == [nil] && run.isResting)
+    }
+
+    /// When it is back, the number may be another program's.
+    @Test func aCommandThatWaitsIsNotSentAfterTheAdapterWasUnplugged() {
+        let run = ResetRun(at: start)
+        #expect(run.keep())
+        run.begin()
+        run.respond()
+        run.fail(.status(.busy))
+        run.adapterGone()
+        #expect(run.ends == [nil] && run.isResting && run.usedNumbers.isEmpty)
+        run.advance(.seconds(2))
+        #expect(run.sent == [addFour, removeFour])
     }
 }
 
@@ -325,6 +338,8 @@ private final class ResetRun {
         defer { sent = [] }
         return sent
     }
+
+    func adapterGone() { perform(reset.adapterGone(at: now)) }
 
     func respond() {
         guard out != nil else { return }
