@@ -130,11 +130,11 @@ final class InstanceCoordinator {
 
     /// Reads what instances the kernel can have, and which it has.
     ///
-    /// - Returns: `nil` for a task that was cancelled.
+    /// - Returns: `nil` for a task that was cancelled, where that ends the wait.
     func readFeatures(
-        isolation: isolated (any Actor)? = #isolation
+        interruption: WaitInterruption = .ends, isolation: isolated (any Actor)? = #isolation
     ) async -> Result<ManagementAdvertisingFeatures, ManagementCommandFailure>? {
-        let end = await reads.wait(isolation: isolation) { number in
+        let end = await reads.wait(interruption: interruption, isolation: isolation) { number in
             perform(channel.send(ManagementReadAdvertisingFeatures(), for: .task(number)).events)
             deadlineChanged()
             return nil
@@ -243,10 +243,10 @@ final class InstanceCoordinator {
         releaseAddress()
         guard addressReset.keep(on: kernel, own: machine.usedNumbers, at: loop.now()) else { return }
         keptAddress = adapter
-        _ = await resets.wait(isolation: isolation) { _ in
-            resetAddressIfDue()
-            return nil
-        }
+        // Also in a task that was cancelled: centrals may pair by now.
+        resetAddressIfDue()
+        // It may have been released before this task waits.
+        _ = await resets.wait(isolation: isolation) { _ in addressReset.isResting ? () : nil }
     }
 
     /// The kernel may pair with any address from now on.
@@ -312,6 +312,8 @@ final class InstanceCoordinator {
             case .removed:
                 perform(addressReset.adapterGone(at: loop.now()))
                 addressFailure = nil
+                // A run that waits for its time does not come.
+                resets.resumeAll()
                 perform(machine.adapterGone())
             // The adapter looks for its own by the address, and closes what is lost.
             case .added, .lost: break
@@ -435,7 +437,8 @@ extension Adapter {
         let obstacle: String
         do throws(BLEError) {
             try openInstances(during: "let centrals pair")
-            let features = await instances.readFeatures()
+            // Centrals may pair by now: a cancellation comes too late.
+            let features = await instances.readFeatures(interruption: .ignoresCancellation)
             switch features {
             case .success(let kernel)?:
                 guard allowsCentralPairing else { return }
