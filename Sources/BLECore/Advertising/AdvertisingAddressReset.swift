@@ -20,6 +20,7 @@
 //   nor where there is one set, which the instance would take.
 // - The removal of an instance counts if it was listed or added. So two programs that do this do not cause each
 //   other's.
+// - No number is used that may be another program's: after events were missed, the instances are read first.
 // - There is a pause between two runs: another program may add instances all the time.
 //
 // The machine never acts; it returns commands to send, in order.
@@ -51,6 +52,8 @@ package struct AdvertisingAddressReset: ~Copyable {
     package enum Action: Hashable, Sendable {
         /// Send this command, and call `commandFinished` with its result.
         case send(Command)
+        /// Read what instances the kernel has, and call `featuresRead` with the result.
+        case readFeatures
         /// A run has ended.
         case finish(Failure?)
     }
@@ -61,8 +64,10 @@ package struct AdvertisingAddressReset: ~Copyable {
 
     private enum State {
         case idle
+        /// What instances the kernel has is being read.
+        case reading
         case out(Step, UInt8)
-        /// The kernel was busy: the command is sent again then.
+        /// The kernel was busy, or the socket was lost: the command is sent then.
         case waiting(Step, UInt8, until: BootInstant)
     }
 
@@ -71,6 +76,8 @@ package struct AdvertisingAddressReset: ~Copyable {
     package private(set) var kernel: ManagementAdvertisingFeatures?
     /// The instances of others, as far as they are known.
     private var known: Set<UInt8> = []
+    /// Whether events were missed, so that `known` may lack some.
+    private var isOutdated = false
     private var isNeeded = false
     /// Whether the last run has failed.
     private var hasFailed = false
@@ -83,7 +90,7 @@ package struct AdvertisingAddressReset: ~Copyable {
     /// The number of the instance that is being added or removed.
     package var usedNumbers: Set<UInt8> {
         switch state {
-        case .idle: []
+        case .idle, .reading: []
         case .out(_, let number), .waiting(_, let number, _): [number]
         }
     }
@@ -98,7 +105,7 @@ package struct AdvertisingAddressReset: ~Copyable {
     package var nextDeadline: BootInstant? {
         switch state {
         case .idle: isNeeded ? notBefore : nil
-        case .out: nil
+        case .reading, .out: nil
         case .waiting(_, _, let until): until
         }
     }
@@ -113,12 +120,18 @@ package struct AdvertisingAddressReset: ~Copyable {
 
     /// Keeps the address from now on, until `release`.
     ///
+    /// - Parameters:
+    ///   - kernel: What the kernel can have, and has, as it was just read.
+    ///   - own: The numbers of the instances of this program, of whose removal no event reports.
+    ///   - now: The present time.
     /// - Returns: Whether there is something to do with this adapter: `begin` is due then.
-    package mutating func keep(on kernel: ManagementAdvertisingFeatures, at now: BootInstant) -> Bool {
+    package mutating func keep(
+        on kernel: ManagementAdvertisingFeatures, own: Set<UInt8> = [], at now: BootInstant
+    ) -> Bool {
         release()
         guard kernel.hasSets, kernel.maximumInstances >= 2 else { return false }
         self.kernel = kernel
-        known = Set(kernel.instances)
+        known = Set(kernel.instances).subtracting(own)
         isNeeded = true
         notBefore = now
         return true
@@ -128,17 +141,22 @@ package struct AdvertisingAddressReset: ~Copyable {
     package mutating func release() {
         kernel = nil
         known = []
+        isOutdated = false
         isNeeded = false
         hasFailed = false
         notBefore = nil
         retry.reset()
     }
 
-    /// Adds an instance that is due.
+    /// Adds an instance that is due; reads first what there is, if events were missed.
     ///
     /// - Parameter used: The numbers that are in use by this library.
     package mutating func begin(avoiding used: Set<UInt8>, at now: BootInstant) -> [Action] {
         guard isDue(at: now), let kernel else { return [] }
+        if isOutdated {
+            state = .reading
+            return [.readFeatures]
+        }
         isNeeded = false
         let taken = used.union(known)
         let free = (1...InstanceSession.greatestNumber).reversed().first { number in
@@ -149,6 +167,33 @@ package struct AdvertisingAddressReset: ~Copyable {
     }
 
     // MARK: What happens
+
+    /// What instances the kernel has was read, or could not be. After a success, `begin` is due.
+    ///
+    /// - Parameter own: The numbers of the instances of this program.
+    package mutating func featuresRead(
+        _ result: Result<ManagementAdvertisingFeatures, ManagementCommandFailure>, own: Set<UInt8> = [],
+        at now: BootInstant
+    ) -> [Action] {
+        guard case .reading = state else { return [] }
+        state = .idle
+        guard kernel != nil else { return [] }
+        switch result {
+        case .success(let found):
+            // The list may lack some: since 6.1 the kernel leaves out numbers greater than that of the instances.
+            known = known.union(found.instances).subtracting(own)
+            isOutdated = false
+            return []
+        case .failure(let failure):
+            guard failure.reason != .adapterLost else {
+                isNeeded = false
+                return finish(nil, at: now)
+            }
+            // Anything else is tried again after an event.
+            isNeeded = failure.reason == .socketLost
+            return finish(.command(failure), at: now, pause: max(Self.pause, retry.nextPause()))
+        }
+    }
 
     /// The command that was sent last has its response, or failed for the reason given.
     package mutating func commandFinished(_ failure: ManagementCommandFailure?, at now: BootInstant) -> [Action] {
@@ -166,9 +211,13 @@ package struct AdvertisingAddressReset: ~Copyable {
             retry.reset()
             return finish(nil, at: now)
         case (_, .socketLost?):
-            // Its owner opens it again, and what has happened meanwhile is not known.
+            // Its owner opens it again. The kernel may have the instance, which would be on air after the next suspend.
             isNeeded = kernel != nil
-            return finish(failure.map { Failure.command($0) }, at: now, pause: retry.nextPause())
+            let isLast = retry.isExhausted
+            let pause = retry.nextPause()
+            let actions = finish(failure.map { Failure.command($0) }, at: now, pause: pause)
+            if !isLast { state = .waiting(.remove, number, until: now + pause) }
+            return actions
         case (.add, _), (.remove, _):
             retry.reset()
             return finish(failure.map { Failure.command($0) }, at: now)
@@ -196,14 +245,21 @@ package struct AdvertisingAddressReset: ~Copyable {
 
     /// The adapter was unplugged: the kernel has forgotten its instances and the address, which is the public one at
     /// first.
-    package mutating func adapterGone() {
+    package mutating func adapterGone(at now: BootInstant) -> [Action] {
         known = []
+        isOutdated = false
         isNeeded = false
         hasFailed = false
+        // A command that is out fails by itself. Once the adapter is back, the number may be another program's.
+        guard case .waiting = state else { return [] }
+        return finish(nil, at: now)
     }
 
     /// What other programs have done, or do for a time, is not known.
-    package mutating func eventsMissed() { isNeeded = kernel != nil }
+    package mutating func eventsMissed() {
+        isNeeded = kernel != nil
+        isOutdated = isNeeded
+    }
 
     /// Called when time has passed.
     package mutating func timePassed(_ now: BootInstant) -> [Action] {

@@ -103,8 +103,12 @@ final class InstanceCoordinator {
     func use(adapter index: UInt16) {
         guard channel.isOpen, channel.adapter != index else { return }
         let events = channel.use(adapter: index)
+        perform(addressReset.adapterGone(at: loop.now()))
         perform(machine.adapterGone())
         perform(events)
+        // Other programs may have added instances before it was found: those events were dropped.
+        addressReset.eventsMissed()
+        deadlineChanged()
     }
 
     /// Reads what waits at the socket.
@@ -126,11 +130,11 @@ final class InstanceCoordinator {
 
     /// Reads what instances the kernel can have, and which it has.
     ///
-    /// - Returns: `nil` for a task that was cancelled.
+    /// - Returns: `nil` for a task that was cancelled, where that ends the wait.
     func readFeatures(
-        isolation: isolated (any Actor)? = #isolation
+        interruption: WaitInterruption = .ends, isolation: isolated (any Actor)? = #isolation
     ) async -> Result<ManagementAdvertisingFeatures, ManagementCommandFailure>? {
-        let end = await reads.wait(isolation: isolation) { number in
+        let end = await reads.wait(interruption: interruption, isolation: isolation) { number in
             perform(channel.send(ManagementReadAdvertisingFeatures(), for: .task(number)).events)
             deadlineChanged()
             return nil
@@ -237,12 +241,12 @@ final class InstanceCoordinator {
         isolation: isolated (any Actor)? = #isolation
     ) async {
         releaseAddress()
-        guard addressReset.keep(on: kernel, at: loop.now()) else { return }
+        guard addressReset.keep(on: kernel, own: machine.usedNumbers, at: loop.now()) else { return }
         keptAddress = adapter
-        _ = await resets.wait(isolation: isolation) { _ in
-            resetAddressIfDue()
-            return nil
-        }
+        // Also in a task that was cancelled: centrals may pair by now.
+        resetAddressIfDue()
+        // It may have been released before this task waits.
+        _ = await resets.wait(isolation: isolation) { _ in addressReset.isResting ? () : nil }
     }
 
     /// The kernel may pair with any address from now on.
@@ -292,6 +296,8 @@ final class InstanceCoordinator {
                 } else {
                     perform(machine.commandFinished(nil, at: loop.now()))
                 }
+            case .finished(.address, .readAdvertisingFeatures, let result):
+                perform(addressReset.featuresRead(Self.features(result), own: machine.usedNumbers, at: loop.now()))
             case .finished(.address, _, let result):
                 if case .failure(let failure) = result {
                     perform(addressReset.commandFinished(failure, at: loop.now()))
@@ -304,8 +310,10 @@ final class InstanceCoordinator {
                 addressReset.received(content)
                 perform(machine.received(content, at: loop.now()))
             case .removed:
-                addressReset.adapterGone()
+                perform(addressReset.adapterGone(at: loop.now()))
                 addressFailure = nil
+                // A run that waits for its time does not come.
+                resets.resumeAll()
                 perform(machine.adapterGone())
             // The adapter looks for its own by the address, and closes what is lost.
             case .added, .lost: break
@@ -332,6 +340,7 @@ final class InstanceCoordinator {
             switch action {
             case .send(.add(let command)): perform(channel.send(command, for: .address).events)
             case .send(.remove(let command)): perform(channel.send(command, for: .address).events)
+            case .readFeatures: perform(channel.send(ManagementReadAdvertisingFeatures(), for: .address).events)
             case .finish(let failure):
                 addressFailure = failure
                 resets.resumeAll()
@@ -428,7 +437,8 @@ extension Adapter {
         let obstacle: String
         do throws(BLEError) {
             try openInstances(during: "let centrals pair")
-            let features = await instances.readFeatures()
+            // Centrals may pair by now: a cancellation comes too late.
+            let features = await instances.readFeatures(interruption: .ignoresCancellation)
             switch features {
             case .success(let kernel)?:
                 guard allowsCentralPairing else { return }

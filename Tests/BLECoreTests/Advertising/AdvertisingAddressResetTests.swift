@@ -7,6 +7,8 @@ import Testing
     private let start = BootInstant(nanoseconds: 5_000_000_000)
     /// A connectable instance without an interval of its own, and its removal.
     private let addFour = "54000000120004010000000000000000000000000000007f"
+    private let addThree = "54000000120003010000000000000000000000000000007f"
+    private let read = "3d0000000000"
     private let removeFour = "3f000000010004"
 
     @Test func anInstanceIsAddedWithoutDataAndRemoved() {
@@ -163,18 +165,123 @@ import Testing
         run.begin()
         run.fail(.socketLost)
         #expect(run.ends.count == 1 && !run.isResting && run.nextDeadline != nil)
-        run.advance(.seconds(1))
+        run.advance(.milliseconds(500))
         run.begin()
-        #expect(run.sent == [addFour, addFour])
+        #expect(run.sent == [addFour, removeFour], "the kernel may have it")
+        run.respond()
+        run.advance(AdvertisingAddressReset.pause)
+        run.begin()
+        #expect(run.sent == [addFour, removeFour, addFour])
+    }
+
+    @Test func anInstanceIsRemovedAfterTheLossOfTheSocketAlsoWhereTheAddressIsNotKeptAnyMore() {
+        let run = ResetRun(at: start)
+        #expect(run.keep())
+        run.begin()
+        run.reset.release()
+        run.fail(.socketLost)
+        #expect(run.usedNumbers == [4] && !run.isResting)
+        run.advance(.milliseconds(500))
+        run.respond()
+        #expect(run.sent == [addFour, removeFour] && run.isResting && run.nextDeadline == nil)
+    }
+
+    @Test func aSocketThatCannotBeOpenedEndsTheTriesToRemove() {
+        let run = ResetRun(at: start)
+        #expect(run.keep())
+        run.begin()
+        run.reset.release()
+        for _ in 1...3 {
+            run.fail(.socketLost)
+            run.advance(.seconds(2))
+        }
+        run.fail(.socketLost)
+        #expect(run.sent.count == 4 && run.isResting && run.nextDeadline == nil)
+    }
+
+    /// Another program may have added one meanwhile, which must not be replaced.
+    @Test func afterMissedEventsTheInstancesAreReadBeforeOneIsAdded() {
+        let run = ResetRun(at: start)
+        run.finishFirst()
+        run.reset.eventsMissed()
+        run.advance(AdvertisingAddressReset.pause)
+        run.begin()
+        #expect(run.sent == [read] && !run.isResting && run.nextDeadline == nil)
+        run.found([4])
+        run.begin()
+        run.respond()
+        run.respond()
+        #expect(run.sent.starts(with: [read, addThree]) && run.ends == [nil, nil] && run.isResting)
+        _ = run.takeSent()
+        run.reset.received(.advertisingRemoved(4))
+        run.advance(AdvertisingAddressReset.pause)
+        run.begin()
+        #expect(run.sent == [addFour], "its removal counts, and they are not read again")
+    }
+
+    @Test func instancesThatCannotBeReadAreReadAgainAfterAnEventOrOnceTheSocketIsOpen() {
+        let run = ResetRun(at: start)
+        run.finishFirst()
+        run.reset.eventsMissed()
+        run.advance(AdvertisingAddressReset.pause)
+        run.begin()
+        run.failToRead(.socketLost)
+        #expect(run.ends.count == 2 && !run.isResting && run.nextDeadline != nil)
+        run.advance(AdvertisingAddressReset.pause)
+        run.begin()
+        run.failToRead(.timeout)
+        #expect(run.ends.count == 3 && run.isResting)
+        run.reset.received(.newSettings([.powered]))
+        run.advance(.seconds(30))
+        run.begin()
+        #expect(run.sent == [read, read, read])
+    }
+
+    @Test func instancesThatAreReadAfterTheAddressIsNotKeptAnyMoreCauseNothing() {
+        let run = ResetRun(at: start)
+        run.finishFirst()
+        run.reset.eventsMissed()
+        run.advance(AdvertisingAddressReset.pause)
+        run.begin()
+        run.reset.release()
+        run.found([4])
+        run.begin()
+        #expect(run.sent == [read] && run.isResting && run.nextDeadline == nil)
+    }
+
+    /// No event reports that this program has removed one of its own.
+    @Test func theNumberOfAnInstanceOfThisProgramIsFreeAfterThat() {
+        let run = ResetRun(at: start)
+        #expect(run.keep(instances: [4], own: [4]))
+        run.begin(avoiding: [4])
+        run.respond()
+        run.respond()
+        run.reset.received(.advertisingAdded(1))
+        run.advance(AdvertisingAddressReset.pause)
+        run.begin()
+        #expect(run.sent.first == addThree && run.sent.last == addFour)
     }
 
     @Test func theKernelForgetsTheAddressOfAnAdapterThatIsUnplugged() {
         let run = ResetRun(at: start)
         #expect(run.keep())
         run.begin()
-        run.reset.adapterGone()
+        run.adapterGone()
         run.fail(.adapterLost)
         #expect(run.ends == [nil] && run.isResting)
+    }
+
+    /// When it is back, the number may be another program's.
+    @Test func aCommandThatWaitsIsNotSentAfterTheAdapterWasUnplugged() {
+        let run = ResetRun(at: start)
+        #expect(run.keep())
+        run.begin()
+        run.respond()
+        run.fail(.status(.busy))
+        run.adapterGone()
+        #expect(run.ends == [nil] && run.isResting && run.usedNumbers.isEmpty)
+        run.advance(.seconds(2))
+        #expect(run.sent == [addFour, removeFour])
     }
 }
 
@@ -199,8 +306,20 @@ private final class ResetRun {
         self.now = now
     }
 
-    func keep(instances: [UInt8] = []) -> Bool {
-        reset.keep(on: InstanceRun.features(flags: flags, maximum: maximum, instances: instances), at: now)
+    func keep(instances: [UInt8] = [], own: Set<UInt8> = []) -> Bool {
+        reset.keep(on: features(instances), own: own, at: now)
+    }
+
+    /// The instances are read.
+    func found(_ instances: [UInt8]) { perform(reset.featuresRead(.success(features(instances)), at: now)) }
+
+    func failToRead(_ reason: ManagementCommandFailure.Reason) {
+        let failure = ManagementCommandFailure(code: .readAdvertisingFeatures, reason: reason)
+        perform(reset.featuresRead(.failure(failure), at: now))
+    }
+
+    private func features(_ instances: [UInt8]) -> ManagementAdvertisingFeatures {
+        InstanceRun.features(flags: flags, maximum: maximum, instances: instances)
     }
 
     func begin(avoiding used: Set<UInt8> = []) { perform(reset.begin(avoiding: used, at: now)) }
@@ -219,6 +338,8 @@ private final class ResetRun {
         defer { sent = [] }
         return sent
     }
+
+    func adapterGone() { perform(reset.adapterGone(at: now)) }
 
     func respond() {
         guard out != nil else { return }
@@ -246,6 +367,8 @@ private final class ResetRun {
             case .send(.remove(let command)):
                 out = .removeAdvertising
                 sent.append(Hex.encode(command.packet(adapter: 0).bytes))
+            case .readFeatures:
+                sent.append(Hex.encode(ManagementReadAdvertisingFeatures().packet(adapter: 0).bytes))
             case .finish(let failure): ends.append(failure)
             }
         }

@@ -118,6 +118,20 @@ import Testing
         }
     }
 
+    /// Another program may have added an instance before this one has found the adapter.
+    @Test func itIsRepeatedForAnAdapterThatIsPluggedInAgain() async throws {
+        try await PairingBench.run { bench in
+            let other = try await OtherProgram(bench)
+            try await bench.local.allowPairing(.justWorks)
+            #expect(try await other.changes() == [[Self.removed, 4]])
+            await bench.radio.unplug()
+            try await bench.sleep(.seconds(5))
+            await bench.radio.plugIn(isUp: true)
+            try await bench.sleep(.seconds(5))
+            #expect(try await other.changes() == [[Self.removed, 4]])
+        }
+    }
+
     /// The socket is opened again by itself.
     @Test func itIsRepeatedAfterTheManagementInterfaceWasLost() async throws {
         try await PairingBench.run { bench in
