@@ -7,6 +7,12 @@ import Testing
 /// Bonded peers that change their addresses are one peer.
 @Suite(.virtualTime, .timeLimit(.minutes(5))) struct PrivatePeerTests {
     private let identity = SecurityBench.identity
+    private let environment = ServiceEnvironment(variables: [:], processID: 1)
+
+    private func central(_ bench: SecurityBench, keepingIn folder: Folder) -> Central {
+        let store = StateStore(directory: folder.path, identifier: "hub")
+        return SecurityBench.central(bench.radio, bench.bonds, change: { $0.stateStore = store })
+    }
 
     @Test(.row("S11", "W67")) func aSessionStaysOneSessionOverAddresses() async throws {
         try await VirtualTime.run { time in
@@ -188,15 +194,13 @@ import Testing
             let folder = try Folder()
             let bench = try await SecurityBench(time, isPrivate: true)
             try await bench.pair()
-            let store = StateStore(directory: folder.path, identifier: "hub")
-            let environment = ServiceEnvironment(variables: [:], processID: 1)
-            let first = SecurityBench.central(bench.radio, bench.bonds, change: { $0.stateStore = store })
+            let first = central(bench, keepingIn: folder)
             _ = try await first.restore(from: environment)
             let session = try await first.session(with: bench.id)
             #expect(try await session.ready().id == identity)
             let links = await first.suspend(keepingLinks: true)
             #expect(links.map(\.peer) == [identity])
-            let second = SecurityBench.central(bench.radio, bench.bonds, change: { $0.stateStore = store })
+            let second = central(bench, keepingIn: folder)
             let restoration = try await second.restore(links, from: environment)
             #expect(restoration.links.isEmpty)
             let restored = try #require(restoration.peer(bench.id))
@@ -214,16 +218,14 @@ import Testing
             let folder = try Folder()
             let bench = try await SecurityBench(time, isPrivate: true)
             try await bench.pair()
-            let store = StateStore(directory: folder.path, identifier: "hub")
-            let environment = ServiceEnvironment(variables: [:], processID: 1)
-            let first = SecurityBench.central(bench.radio, bench.bonds, change: { $0.stateStore = store })
+            let first = central(bench, keepingIn: folder)
             _ = try await first.restore(from: environment)
             let session = try await first.session(with: bench.id)
             let link = try await session.ready()
             await first.forget(try #require(link.id))
             await first.suspend()
             #expect(session.state == .ended)
-            let second = SecurityBench.central(bench.radio, bench.bonds, change: { $0.stateStore = store })
+            let second = central(bench, keepingIn: folder)
             #expect(try await second.restore(from: environment).peers.isEmpty)
             await second.suspend()
         }

@@ -293,9 +293,7 @@ import Testing
     /// The name of a device that is not in its advertisement.
     @Test func theNameIsReadAfterConnecting() async throws {
         try await Bench.run { bench in
-            let device = bench.radio.peripheral(.battery)
-            let id = PeerID(address: BluetoothAddress(rawValue: 0xC0_0000_0000_02), type: .random)
-            await bench.radio.place(device, as: id, advertising: VirtualAdvertisement([2, 1, 6]))
+            await bench.placeBattery()
             let (manager, recorder) = try await bench.manager()
             manager.scanForPeripherals(withServices: nil)
             try await recorder.wait(for: "didDiscover nil")
@@ -310,9 +308,7 @@ import Testing
     /// The name is not in the advertisement, and is read for the first manager.
     @Test func aNameThatAnotherManagerHasFoundIsThereWithTheConnection() async throws {
         try await Bench.run { bench in
-            let device = bench.radio.peripheral(.battery)
-            let id = PeerID(address: BluetoothAddress(rawValue: 0xC0_0000_0000_02), type: .random)
-            await bench.radio.place(device, as: id, advertising: VirtualAdvertisement([2, 1, 6]))
+            await bench.placeBattery()
             let (one, other) = try await bench.sharers()
             one.peripheral.delegate = one.recorder
             one.manager.connect(one.peripheral)
@@ -327,9 +323,7 @@ import Testing
     /// The device gives its name to the first of two managers that read it.
     @Test func aNameThatIsReadForOneManagerAloneIsReportedToBoth() async throws {
         try await Bench.run { bench in
-            let device = bench.radio.peripheral(.battery)
-            let id = PeerID(address: BluetoothAddress(rawValue: 0xC0_0000_0000_04), type: .random)
-            await bench.radio.place(device, as: id, advertising: VirtualAdvertisement([2, 1, 6]))
+            let device = await bench.placeBattery()
             let reads = Lock(0)
             await device.behave { request, respond in
                 let isOfName = request.first == 0x08 && request.suffix(2) == [0x00, 0x2A]
@@ -357,9 +351,7 @@ import Testing
 
     @Test func anObserverOfTheNameMayCancelTheConnection() async throws {
         try await Bench.run { bench in
-            let device = bench.radio.peripheral(.battery)
-            let id = PeerID(address: BluetoothAddress(rawValue: 0xC0_0000_0000_03), type: .random)
-            await bench.radio.place(device, as: id, advertising: VirtualAdvertisement([2, 1, 6]))
+            await bench.placeBattery()
             let (one, other) = try await bench.sharers()
             one.peripheral.delegate = one.recorder
             one.manager.connect(one.peripheral)
@@ -381,4 +373,14 @@ private class BaseDelegate: NSObject, CBCentralManagerDelegate {
 
 private final class DerivedDelegate: BaseDelegate {
     func centralManager(_ central: CBCentralManager, didConnect peripheral: CBPeripheral) {}
+}
+
+extension Bench {
+    /// Places a battery that is not one of the bench's own devices.
+    @discardableResult fileprivate func placeBattery() async -> VirtualPeripheral {
+        let device = radio.peripheral(.battery)
+        let id = PeerID(address: BluetoothAddress(rawValue: 0xC0_0000_0000_02), type: .random)
+        await radio.place(device, as: id, advertising: VirtualAdvertisement([2, 1, 6]))
+        return device
+    }
 }
