@@ -2,8 +2,8 @@ internal import BLECore
 internal import BLELinux
 
 // The advertising instances of an adapter in the kernel's management interface, and the tasks that start and stop them:
-// the owner of the machine `InstanceSession`, and of a socket of its own for it. `AdvertisingAddressReset`, which has
-// the kernel pair with the public address, uses the same socket.
+// the owner of the machine `InstanceSession`, and of a socket of its own for it. `PairingAddressKeeper`, which has the
+// kernel pair with the public address, uses the same socket.
 //
 // Duties: open the socket with the first use; resume each task that starts or stops an instance exactly once; report
 // the states of each instance to its listeners; reserve the numbers of instances among processes with this library, and
@@ -30,23 +30,18 @@ final class InstanceCoordinator {
     private let loop: EventLoop
     private let channel: ManagementChannel
     private var machine = InstanceSession()
-    private var addressReset = AdvertisingAddressReset()
-    /// The adapter's own address, while the kernel is to pair with that.
-    private var keptAddress: BluetoothAddress?
+    private let keeper: PairingAddressKeeper
     private let reads: Waiters<Result<ManagementAdvertisingFeatures, ManagementCommandFailure>>
     private let starts: Waiters<InstanceSession.StartFailure?>
     private var starting: [InstanceID: UInt64] = [:]
     private let stops: Waiters<Void>
     private var stopping: [InstanceID: [UInt64]] = [:]
     private let pauses: Waiters<Void>
-    private let resets: Waiters<Void>
     private var states: [InstanceID: States] = [:]
     private let numbers: AdvertisingHandles
     private var deadlineChanged: @Sendable () -> Void = {}
     /// The instances that are started or being started.
     private(set) var count = 0
-    /// Why the kernel may pair with another address than the adapter's own one.
-    private(set) var addressFailure: AdvertisingAddressReset.Failure?
 
     init(on loop: EventLoop, reservingBy reserve: @escaping AdvertisingHandles.Reserve) {
         self.loop = loop
@@ -56,7 +51,7 @@ final class InstanceCoordinator {
         starts = Waiters(on: loop)
         stops = Waiters(on: loop)
         pauses = Waiters(on: loop)
-        resets = Waiters(on: loop)
+        keeper = PairingAddressKeeper(on: loop)
     }
 
     /// Calls a closure whenever `nextDeadline` may have changed.
@@ -64,19 +59,21 @@ final class InstanceCoordinator {
 
     var isOpen: Bool { channel.isOpen }
     /// A Boolean value that indicates whether nothing is on air, under way, or still to be removed.
-    var isResting: Bool { machine.isResting && addressReset.isResting }
+    var isResting: Bool { machine.isResting && keeper.isResting }
     /// A Boolean value that indicates whether an instance of this program is on air.
     var isOnAir: Bool { machine.isOnAir }
+    /// Why the kernel may pair with another address than the adapter's own one.
+    var addressFailure: AdvertisingAddressReset.Failure? { keeper.failure }
     /// The descriptor, to be watched while the socket is open.
     var descriptor: Int32? { channel.descriptor }
 
     var nextDeadline: BootInstant? {
-        [machine.nextDeadline, addressReset.nextDeadline, channel.nextDeadline].compactMap(\.self).min()
+        [machine.nextDeadline, keeper.nextDeadline, channel.nextDeadline].compactMap(\.self).min()
     }
 
     /// Tasks that wait, and commands that are out.
     var outstanding: Int {
-        reads.count + starts.count + stops.count + pauses.count + resets.count + channel.unfinishedCommands
+        reads.count + starts.count + stops.count + pauses.count + keeper.outstanding + channel.unfinishedCommands
     }
 
     /// The status of an instance.
@@ -93,7 +90,7 @@ final class InstanceCoordinator {
     func close() {
         let events = channel.close()
         machine.interfaceLost(at: loop.now())
-        addressReset.eventsMissed()
+        keeper.eventsMissed()
         perform(events)
         deadlineChanged()
     }
@@ -102,11 +99,11 @@ final class InstanceCoordinator {
     func use(adapter index: UInt16) {
         guard channel.isOpen, channel.adapter != index else { return }
         let events = channel.use(adapter: index)
-        perform(addressReset.adapterGone(at: loop.now()))
+        perform(keeper.adapterReturned())
         perform(machine.adapterGone())
         perform(events)
         // Other programs may have added instances before it was found: those events were dropped.
-        addressReset.eventsMissed()
+        keeper.eventsMissed()
         deadlineChanged()
     }
 
@@ -166,7 +163,7 @@ final class InstanceCoordinator {
             let own = InstanceSession.ownNumbers(of: kernel)
             let others = adapter.map { numbers.reserve(own, of: $0) } ?? []
             let (id, actions) = machine.start(
-                plan, on: kernel, avoiding: others.union(addressReset.usedNumbers), reclaims: reclaims, at: loop.now())
+                plan, on: kernel, avoiding: others.union(keeper.usedNumbers), reclaims: reclaims, at: loop.now())
             started = id
             starting[id] = number
             self.states[id] = states
@@ -239,37 +236,31 @@ final class InstanceCoordinator {
         of adapter: BluetoothAddress, on kernel: ManagementAdvertisingFeatures,
         isolation: isolated (any Actor)? = #isolation
     ) async {
-        releaseAddress()
-        guard addressReset.keep(on: kernel, own: machine.usedNumbers, at: loop.now()) else { return }
-        keptAddress = adapter
+        guard keeper.keep(adapter, on: kernel, own: machine.usedNumbers) else { return }
         // Also in a task that was cancelled: centrals may pair by now.
         resetAddressIfDue()
-        // It may have been released before this task waits.
-        _ = await resets.wait(isolation: isolation) { _ in addressReset.isResting ? () : nil }
+        await keeper.awaitRest(isolation: isolation)
     }
 
     /// The kernel may pair with any address from now on.
-    func releaseAddress() {
-        addressReset.release()
-        keptAddress = nil
-        addressFailure = nil
-        resets.resumeAll()
-    }
+    func releaseAddress() { keeper.release() }
 
     private func resetAddressIfDue() {
-        let now = loop.now()
-        guard addressReset.isDue(at: now), let kernel = addressReset.kernel, let keptAddress else {
-            if addressReset.nextDeadline != nil { deadlineChanged() }
-            return
+        let actions = keeper.begin { kernel, adapter in
+            let others = numbers.reserve(InstanceSession.ownNumbers(of: kernel), of: adapter)
+            return others.union(machine.claimedNumbers)
         }
-        let others = numbers.reserve(InstanceSession.ownNumbers(of: kernel), of: keptAddress)
-        perform(addressReset.begin(avoiding: others.union(machine.claimedNumbers), at: now))
+        if let actions {
+            perform(actions)
+        } else if keeper.nextDeadline != nil {
+            deadlineChanged()
+        }
     }
 
     /// Releases the numbers that are not in use, once no instance is being started.
     private func releaseNumbers() {
         if starting.isEmpty {
-            numbers.release(except: machine.claimedNumbers.union(addressReset.usedNumbers))
+            numbers.release(except: machine.claimedNumbers.union(keeper.usedNumbers))
         }
     }
 
@@ -282,7 +273,7 @@ final class InstanceCoordinator {
     func timePassed() {
         perform(channel.timePassed())
         perform(machine.timePassed(loop.now()))
-        perform(addressReset.timePassed(loop.now()))
+        perform(keeper.timePassed())
         resetAddressIfDue()
     }
 
@@ -296,23 +287,20 @@ final class InstanceCoordinator {
                     perform(machine.commandFinished(nil, at: loop.now()))
                 }
             case .finished(.address, .readAdvertisingFeatures, let result):
-                perform(addressReset.featuresRead(Self.features(result), own: machine.usedNumbers, at: loop.now()))
+                perform(keeper.featuresRead(Self.features(result), own: machine.usedNumbers))
             case .finished(.address, _, let result):
                 if case .failure(let failure) = result {
-                    perform(addressReset.commandFinished(failure, at: loop.now()))
+                    perform(keeper.commandFinished(failure))
                 } else {
-                    perform(addressReset.commandFinished(nil, at: loop.now()))
+                    perform(keeper.commandFinished(nil))
                 }
             case .finished(.task(let number), _, let result): reads.resume(number, Self.features(result))
             case .finished: break
             case .received(let content):
-                addressReset.received(content)
+                keeper.received(content)
                 perform(machine.received(content, at: loop.now()))
             case .removed:
-                perform(addressReset.adapterGone(at: loop.now()))
-                addressFailure = nil
-                // A run that waits for its time does not come.
-                resets.resumeAll()
+                perform(keeper.adapterGone())
                 perform(machine.adapterGone())
             // The adapter looks for its own by the address, and closes what is lost.
             case .added, .lost: break
@@ -340,9 +328,7 @@ final class InstanceCoordinator {
             case .send(.add(let command)): perform(channel.send(command, for: .address).events)
             case .send(.remove(let command)): perform(channel.send(command, for: .address).events)
             case .readFeatures: perform(channel.send(ManagementReadAdvertisingFeatures(), for: .address).events)
-            case .finish(let failure):
-                addressFailure = failure
-                resets.resumeAll()
+            case .finish(let failure): keeper.finished(failure)
             }
         }
         releaseNumbers()
@@ -351,7 +337,7 @@ final class InstanceCoordinator {
 
     /// One that is not connectable has changed the address that the kernel pairs with.
     private func instanceAdded(_ id: InstanceID) {
-        if !machine.isConnectable(id) { addressReset.randomInstanceAdded() }
+        if !machine.isConnectable(id) { keeper.randomInstanceAdded() }
     }
 
     private func happened(_ event: InstanceSession.Event) {
