@@ -15,7 +15,7 @@ package import Logging
 // | `LinkTable` (BLECore) | one entry for each connection handle |
 // | `RecoveryCoordinator` | the steps that make a silent adapter receive again, and the sequences that report them |
 // | `AdvertiseCoordinator` | the advertising session, and the tasks that start and stop its sets |
-// | `InstanceCoordinator` | the advertising instances in the kernel, a management socket for them, and the tasks that start and stop them |
+// | `AdvertisingInstances` | a management socket for the kernel's advertising instances, the numbers that are reserved of them, the tasks that start and stop them, and the address that the kernel pairs with |
 // | `LinkAcceptor` | the listening socket, and the accepted links that a connect has to claim |
 // | `AdapterSecurity` | the bonds, the pairings, the management interface, the keys that the kernel has, and their events |
 // | `PresenceMonitor` | which adapter this is, how it is, what follows that, the kernel's announcements of changes, and the log of problems |
@@ -55,7 +55,7 @@ package actor Adapter {
     let identification: ControllerIdentification
     let acceptor: LinkAcceptor
     let advertiser: AdvertiseCoordinator
-    let instances: InstanceCoordinator
+    let instances: AdvertisingInstances
     let recovery: RecoveryCoordinator
     let monitor: PresenceMonitor
     var links = LinkTable()
@@ -85,7 +85,7 @@ package actor Adapter {
         identification = ControllerIdentification(on: loop, preferring: preferredPHYs)
         acceptor = LinkAcceptor(on: loop, logger: logger)
         advertiser = AdvertiseCoordinator(on: loop, reservingBy: system.reserveHandle)
-        instances = InstanceCoordinator(on: loop, reservingBy: system.reserveHandle)
+        instances = AdvertisingInstances(on: loop, reservingBy: system.reserveHandle)
         self.recovery = RecoveryCoordinator(recovery)
         hci = HCIChannel(trace: trace) { loop.now() }
         self.security = AdapterSecurity(security, addressHash: addressHash, on: loop, logger: logger)

@@ -10,7 +10,7 @@ internal import BLELinux
 // Invariants
 // - `address` is set while the machine keeps it, from `keep` to `release`. What was added before `release` is removed
 //   after it as well, and that ends by `finished`.
-// - Only the owner of the socket uses it, on the event loop. It never sends a command: it returns actions.
+// - Only `AdvertisingInstances` uses it, on the event loop. It never sends a command: it returns actions.
 
 /// Has the kernel pair with the adapter's own address.
 final class PairingAddressKeeper {
