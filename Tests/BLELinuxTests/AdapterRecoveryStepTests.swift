@@ -350,6 +350,16 @@ import Testing
         }
     }
 
+    @Test func aSelfTestAndAStepAreClaimedApart() throws {
+        let process = UInt64(getpid())
+        let adapter = ControllerInfo(
+            index: 7, name: "test-\(process)-7", address: BluetoothAddress(rawValue: process << 8 | 3), isUp: true)
+        let test = try #require(try RecoveryClaim.make(for: adapter, purpose: .selfTest))
+        let step = try #require(try RecoveryClaim.make(for: adapter))
+        #expect(throws: RecoveryFailure.underWay) { try RecoveryClaim.make(for: adapter, purpose: .selfTest) }
+        withExtendedLifetime((test, step)) {}
+    }
+
     /// A child that another test has forked has the names of this process until it executes its own program.
     private func claimOnceFree(_ adapter: ControllerInfo) throws(RecoveryFailure) -> RecoveryClaim? {
         let end = ContinuousClock.now + .seconds(1)
