@@ -242,10 +242,16 @@ extension SelfTestRunner {
             ]
             off = [HCICommandPacket(LESetAdvertisingEnable(isEnabled: false))]
         }
-        var reply = try await access.ask(on[0])
-        if reply.isSuccess { reply = try await access.ask(on[1]) }
-        for command in off { _ = await access.channel.ask(command) }
-        return reply
+        do throws(SelfTestEnd) {
+            var reply = try await access.ask(on[0])
+            if reply.isSuccess { reply = try await access.ask(on[1]) }
+            for command in off { _ = await access.channel.ask(command) }
+            return reply
+        } catch {
+            // The parameters alone make a set, which would stay.
+            for command in off { _ = await access.channel.ask(command) }
+            throw error
+        }
     }
 }
 

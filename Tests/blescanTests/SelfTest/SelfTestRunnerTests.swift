@@ -199,6 +199,36 @@ import Testing
         }
     }
 
+    /// The parameters of an advertisement make a set, of which a controller has few.
+    @Test func anInterruptedAdvertisementLeavesNoSet() async throws {
+        let sent = Lock<[HCIOpcode]>([])
+        let trace: @Sendable (TracedHCIPacket) -> Void = { packet in
+            guard packet.isOutgoing, packet.type == .command, packet.bytes.count >= 2 else { return }
+            let opcode = HCIOpcode(rawValue: UInt16(packet.bytes[0]) | UInt16(packet.bytes[1]) << 8)
+            sent.withLock { $0.append(opcode) }
+            // On the task that sends it.
+            if opcode == .leSetExtendedAdvertisingParameters { unsafe withUnsafeCurrentTask { unsafe $0?.cancel() } }
+        }
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.setPersonality(.bluetooth5)
+            await radio.add(.heartRate)
+            await radio.addAdapter()
+            let machine = SelfTestMachine(radio: radio, time: time)
+            let task = time.task {
+                var plan = Self.planWithLinks
+                plan.configuration.traceHCI = trace
+                let runner = try await SelfTestRunner(.first, on: machine, plan) { _ in }
+                return try await runner.run()
+            }
+            let report = try await task.value
+            #expect(report.remarks.contains { $0.contains("interrupted during S19") }, "\(report.remarks)")
+        }
+        let commands = sent.withLock { $0 }
+        let begin = try #require(commands.firstIndex(of: .leSetExtendedAdvertisingParameters))
+        #expect(commands[begin...].contains(.leRemoveAdvertisingSet))
+    }
+
     /// A controller may respond to a later attempt.
     @Test func anAdapterThatCouldNotBeSwitchedOnIsTriedAgain() async throws {
         let report = try await Self.report(
