@@ -500,6 +500,21 @@ import Testing
         unsafe remove("\(tree.path)/recover-00AA01000042.lock")
     }
 
+    /// As on a full file system: no step was taken, so that no harsher one must follow.
+    @Test(arguments: ["recover-00AA01000042", "recover-00AA01000042.lock"])
+    func aStepThatCannotBeNotedIsRefused(file: String) throws {
+        var tree = FakeTree()
+        // A folder in its place can be neither read nor written.
+        tree.write("\(file)/content", "")
+        let path = tree.path
+        let failure = #expect(throws: RecoveryFailure.self) {
+            let record = try RecoveryRecord(of: Self.address, in: path)
+            try record.noteStep(at: 1_000)
+        }
+        #expect(failure?.wasRefused == true, "\(String(describing: failure))")
+        unsafe remove("\(path)/recover-00AA01000042.lock")
+    }
+
     /// A helper that ends with a damaged record would never take a step again.
     @Test func aDamagedRecordCountsWhatCanBeRead() throws {
         var tree = FakeTree()
