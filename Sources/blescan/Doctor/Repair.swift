@@ -112,6 +112,8 @@ extension Repair {
                     failure: .timedOut)
             }
             let info = try describe(adapter.index)
+            Interrupt.beginStep()
+            defer { Interrupt.endStep() }
             do throws(RecoveryFailure) {
                 try recovery.take(.power, info)
                 return Repair(fix: fix, adapter: adapter.name, text: "switched off and on")

@@ -123,6 +123,8 @@ final class SelfTestAccess {
         do throws(SelfTestPowerFailure) {
             let claim = try machine.claimPower(of: adapter.index)
             defer { withExtendedLifetime(claim) {} }
+            Interrupt.beginStep()
+            defer { Interrupt.endStep() }
             if let failure = await setPower(false) { return .system(failure) }
             await channel.forget()
             return await setPower(true).map { SelfTestPowerFailure.system($0) }

@@ -140,6 +140,8 @@ final class SelfTestPeer: Sendable {
     /// Sets its controller up again, under a claim of the caller: after a reset past the kernel, that has no credits for
     /// data before the next power-up.
     func setUpAgain() async {
+        Interrupt.beginStep()
+        defer { Interrupt.endStep() }
         guard isThere, await machine.setPower(of: adapter.index, false) == nil else { return }
         let failure = await machine.setPower(of: adapter.index, true)
         state.withLock { $0.isLeftOff = failure != nil }

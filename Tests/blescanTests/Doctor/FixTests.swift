@@ -53,6 +53,23 @@ import Testing
         #expect(outcome.output.contains("hci0 is blocked by software"))
     }
 
+    /// The program would leave an adapter off.
+    @Test func aSecondSignalWaitsForTheLastStep() {
+        var steps = Interrupt.Steps()
+        var ends: [Bool] = []
+        steps.begin()
+        ends.append(steps.end())
+        // Two adapters are off when the signal comes.
+        steps.begin()
+        steps.begin()
+        ends.append(steps.wantEnd())
+        ends.append(steps.end())
+        ends.append(steps.end())
+        // None is.
+        ends.append(steps.wantEnd())
+        #expect(ends == [false, false, false, true, true])
+    }
+
     /// `--fix cycle` switches an adapter off and on, but not where a link would end.
     @Test(arguments: [0, 1, 2]) func anAdapterWithLinksIsNotSwitchedOff(count: Int) {
         let (repair, calls) = cycle(links: Array(repeating: 0x0040, count: count))
