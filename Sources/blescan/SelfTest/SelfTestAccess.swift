@@ -9,6 +9,7 @@ import BareBLE
 //
 // Invariants
 // - It alone owns the channel to the controller, and with it the deadline of every command.
+// - An adapter that was on is on again, also one that the driver has reset meanwhile.
 // - What was begun is ended: a scan, a connection attempt, a change of the power, of LE, of the event mask, or of
 //   whether the adapter is bondable, which the kernel changes when it switches an adapter on. It never sends a Reset.
 // - The event mask cannot be read. What the kernel sets when it switches the adapter on is what was found; without the
@@ -39,6 +40,8 @@ final class SelfTestAccess {
     private var wasUp: Bool
     private(set) var isUp: Bool
     private var hadNoLowEnergy = false
+    /// The address by which it is found when it comes back; `nil` if another adapter has it too.
+    private var ownAddress: BluetoothAddress?
     /// Whether others could bond with it before; `nil` where that cannot be read.
     private var wasBondable: Bool?
     /// The LE event mask that the kernel has set when it switched the adapter on, as far as that was seen.
@@ -83,6 +86,9 @@ final class SelfTestAccess {
         do throws(SystemCallError) {
             wasUp = try machine.system.info(adapter.index).isUp
             isUp = wasUp
+            let address = BluetoothAddress(adapter.address) ?? .zero
+            let hasTwin = try machine.system.list().count { $0.address == address } > 1
+            ownAddress = hasTwin || address == .zero ? nil : address
             try await channel.open()
             if !wasUp, let failure = await setPower(true) { throw failure }
         } catch {
@@ -166,6 +172,9 @@ final class SelfTestAccess {
         {
             failures.append("the adapter could not be made \(wasBondable ? "bondable" : "not bondable") again")
         }
+        if wasUp, let ownAddress, await channel.isGone, let failure = await machine.switchOnReturned(ownAddress) {
+            failures.append("the adapter has come back, and could not be switched on: \(failure)")
+        }
         await channel.close()
         return failures
     }
@@ -196,10 +205,13 @@ final class SelfTestAccess {
         switch reply.end {
         case .gone: throw gone
         case .notSent(let errno) where SystemCallError(call: "send", errno: errno).meaning == .adapterDown:
-            throw (try? machine.system.info(adapter.index)) == nil ? gone : .off
+            throw endWithoutPower
         case .notSent, .status, .silence, .malformed: return reply
         }
     }
+
+    /// Why the test ends where the adapter is off: it may have been unplugged meanwhile.
+    var endWithoutPower: SelfTestEnd { (try? machine.system.info(adapter.index)) == nil ? gone : .off }
 
     private var gone: SelfTestEnd {
         .gone(after: lastCommand?.opcode, wasSilent: lastCommand?.wasSilent ?? false)

@@ -295,7 +295,7 @@ extension SelfTestRunner {
             measured.obstacle = obstacle
         } else if machine.system.privileges().has(.netAdmin) {
             if let failure = try await powerCycle() {
-                if !access.isUp { throw .off }
+                if !access.isUp { throw access.endWithoutPower }
                 measured.obstacle = "the adapter could not be switched off and on: \(failure)"
             } else {
                 measured.mask = try await maskOfKernel()

@@ -41,6 +41,8 @@ enum SelfTestPowerFailure: Error, Hashable, Sendable, CustomStringConvertible {
 extension SelfTestMachine {
     /// Longer than a step of another program usually takes.
     private static let restorationTime: Duration = .seconds(30)
+    /// How long an adapter that is gone may take to come back.
+    private static let returnTime: Duration = .seconds(5)
     private static let restorationPause: Duration = .milliseconds(500)
 
     /// Claims an adapter for a change of its power; `nil` if nothing is known of other programs.
@@ -76,18 +78,40 @@ extension SelfTestMachine {
     }
 
     /// Switches an adapter back to what it was found as, which is tried again while that may help.
+    ///
+    /// - Returns: Why it is not as it was found; `nil` also for one that is gone.
     func restorePower(of index: UInt16, _ isOn: Bool) async -> SelfTestPowerFailure? {
-        let loop = loop
         let deadline = loop.now() + Self.restorationTime
         while true {
             guard let failure = await switchPower(of: index, isOn) else { return nil }
+            if case .system(let error) = failure, error.meaning == .adapterGone { return nil }
             guard failure.mayPass, loop.now() < deadline else { return failure }
-            // A task of its own, which is not cancelled with this one.
-            let pause = Task(executorPreference: loop) {
-                _ = try? await CentralClock(loop: loop).sleep(for: Self.restorationPause)
-            }
-            await pause.value
+            await pause()
         }
+    }
+
+    /// Switches an adapter on that comes back under any number, as after a reset of its device by the driver: the kernel
+    /// leaves it off.
+    ///
+    /// - Returns: Why it is off; `nil` also for one that does not come back.
+    func switchOnReturned(_ address: BluetoothAddress) async -> SelfTestPowerFailure? {
+        let deadline = loop.now() + Self.returnTime
+        while true {
+            if let found = (try? system.list())?.first(where: { $0.address == address }) {
+                return found.isUp ? nil : await restorePower(of: found.index, true)
+            }
+            guard loop.now() < deadline else { return nil }
+            await pause()
+        }
+    }
+
+    private func pause() async {
+        let loop = loop
+        // A task of its own, which is not cancelled with this one.
+        let pause = Task(executorPreference: loop) {
+            _ = try? await CentralClock(loop: loop).sleep(for: Self.restorationPause)
+        }
+        await pause.value
     }
 
     private func switchPower(of index: UInt16, _ isOn: Bool) async -> SelfTestPowerFailure? {

@@ -3,6 +3,7 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 import Foundation
+import Glibc
 import Testing
 
 @testable import blescan
@@ -283,7 +284,8 @@ import Testing
             })
     }
 
-    @Test(arguments: [SelfTestCheck.responses, .scanSwitch, .passiveScan, .attempt])
+    /// At the beginning of each check that sends a command.
+    @Test(arguments: SelfTestCheck.allCases.filter { !$0.needsPeer && ![.identity, .autosuspend].contains($0) })
     func anAdapterThatDisappearsEndsTheTest(_ check: SelfTestCheck) async throws {
         let report = try await Self.report(during: { result, radio in
             guard result.check.rawValue == check.rawValue - 1 else { return }
@@ -293,6 +295,44 @@ import Testing
         #expect(report.end?.contains("disappeared during \(check.id)") == true)
         let rest = report.results.filter { $0.check.rawValue > check.rawValue }
         #expect(!rest.isEmpty && rest.allSatisfy { $0.judgement.verdict == .notRun })
+    }
+
+    /// As when the driver resets its device: the kernel gives it another number, and leaves it off.
+    @Test(arguments: [true, false]) func anAdapterThatComesBackIsAsItWas(wasUp: Bool) async throws {
+        let report = try await Self.report(
+            before: { radio in
+                if !wasUp { await radio.powerOff() }
+            },
+            after: { radio in
+                #expect(radio.system.isUp("hci3") == wasUp)
+            },
+            during: { result, radio in
+                guard result.check == .scanSwitch else { return }
+                radio.assumeIsolated { radio in
+                    radio.unplug()
+                    radio.plugIn(as: "hci3")
+                }
+            })
+        #expect(report.end?.contains("disappeared during S06") == true)
+        #expect(report.restoration == [])
+    }
+
+    @Test func anAdapterThatDisappearsWhileItIsOffEndsTheTest() async throws {
+        let isGone = Lock(false)
+        let report = try await Self.report(changing: { machine, _ in
+            let info = machine.system.info
+            machine.system.info = { index throws(SystemCallError) in
+                if isGone.withLock(\.self) { throw SystemCallError(call: "HCIGETDEVINFO", errno: ENODEV) }
+                return try info(index)
+            }
+            machine.system.list = { () throws(SystemCallError) in [] }
+            machine.system.powerUp = { _ throws(SystemCallError) in
+                isGone.withLock { $0 = true }
+                throw SystemCallError(call: "HCIDEVUP", errno: ENODEV)
+            }
+        })
+        #expect(report.end?.contains("disappeared during S04") == true)
+        #expect(report.restoration == [])
     }
 
     @Test func anAdapterThatIsSwitchedOffEndsTheTest() async throws {
