@@ -53,6 +53,20 @@ import Testing
         #expect(outcome.output.contains("hci0 is blocked by software"))
     }
 
+    @Test func noFurtherAdapterIsSwitchedOffAfterAnInterrupt() async {
+        var facts = SystemFacts()
+        // No machine has so many.
+        facts.radio.adapters = [
+            AdapterFacts(
+                index: 0xFFF0, name: "hci65520", address: Self.address.description, isUp: true, isRunning: true)
+        ]
+        let task = Task { [facts] in
+            unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
+            return await Repair.all(.cycle, facts, root: nil)
+        }
+        #expect(await task.value == [])
+    }
+
     /// The program would leave an adapter off.
     @Test func aSecondSignalWaitsForTheLastStep() {
         var steps = Interrupt.Steps()
