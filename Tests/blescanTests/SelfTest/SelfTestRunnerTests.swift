@@ -252,6 +252,25 @@ import Testing
         #expect(report.restoration == [])
     }
 
+    @Test func aSecondAdapterThatMayNotBeSwitchedOnLeavesNothingToRestore() async throws {
+        var plan = SelfTestPlan()
+        plan.peerAdapter = .named("hci1")
+        let report = try await Self.report(
+            plan: plan,
+            before: { radio in
+                await radio.addAdapter()
+                await radio.powerOff("hci1")
+                await radio.setPermissions([.commands])
+            },
+            changing: { machine, _ in
+                machine.system.powerDown = { _ throws(SystemCallError) in
+                    throw SystemCallError(call: "HCIDEVDOWN", errno: EPERM)
+                }
+            })
+        #expect(report.results.first { $0.check == .connects }?.judgement.text.contains("cannot be the peer") == true)
+        #expect(report.restoration == [])
+    }
+
     @Test func aSecondAdapterThatStaysOffIsRemarked() async throws {
         let report = try await Self.report(
             plan: Self.planWithLinks, before: { await $0.addAdapter() },
