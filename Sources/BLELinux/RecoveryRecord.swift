@@ -15,7 +15,8 @@ package struct RecoveryRecord: ~Copyable {
 
     /// Opens the record of an adapter in a folder of root's; it stays locked for as long as the value lives.
     ///
-    /// - Throws: `RecoveryFailure.underWay` while another run of the helper program has it.
+    /// - Throws: `RecoveryFailure.underWay` while another run of the helper program has it; `.unavailable` where it
+    ///   cannot be opened, as on a full file system: nothing was done, so that no harsher step must follow.
     package init(of adapter: BluetoothAddress, in folder: String) throws(RecoveryFailure) {
         let name = String(decoding: adapter.description.utf8.filter { $0 != 0x3A }, as: UTF8.self)
         path = "\(folder)/recover-\(name)"
@@ -25,14 +26,16 @@ package struct RecoveryRecord: ~Copyable {
             switch error {
             case .held: throw .underWay
             case .system(let error) where error.errno == ENOENT: throw .notPermitted(error.description)
-            case .system(let error): throw RecoveryFailure(error)
+            case .system(let error):
+                if case .failed(let reason) = RecoveryFailure(error) { throw .unavailable(Self.unnoted(reason)) }
+                throw RecoveryFailure(error)
             }
         }
     }
 
     /// Notes that a step is being taken now.
     ///
-    /// - Throws: `RecoveryFailure.refused` after too many.
+    /// - Throws: `RecoveryFailure.refused` after too many; `.unavailable` where it cannot be read or written.
     package borrowing func noteStep(at seconds: Int64 = ble_boot_nanoseconds() / 1_000_000_000) throws(RecoveryFailure)
     {
         let times = try times(until: seconds)
@@ -41,9 +44,11 @@ package struct RecoveryRecord: ~Copyable {
         do throws(SystemCallError) {
             try StoredFile.replace(path, with: Array(lines.utf8))
         } catch {
-            throw .failed(error.description)
+            throw .unavailable(Self.unnoted(error.description))
         }
     }
+
+    private static func unnoted(_ reason: String) -> String { "the step could not be noted: \(reason)" }
 
     /// The times of the last hour. The folder is emptied at each start of the machine,
     /// so that later ones are not of this record.
@@ -55,7 +60,7 @@ package struct RecoveryRecord: ~Copyable {
                 $0 <= seconds && $0 > seconds - Self.hour
             }
         } catch {
-            throw .failed(error.description)
+            throw .unavailable(Self.unnoted(error.description))
         }
     }
 }

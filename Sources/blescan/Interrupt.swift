@@ -7,6 +7,27 @@ enum Interrupt {
     private struct State {
         var cancel: (@Sendable () -> Void)?
         var status: ExitStatus?
+        var steps = Steps()
+    }
+
+    /// The steps that have an adapter off for a moment, which an end of the program would leave off.
+    struct Steps: Sendable {
+        private var count = 0
+        private var isEndWanted = false
+
+        mutating func begin() { count += 1 }
+
+        /// Returns whether the program has to end now, because it was to end in the last step.
+        mutating func end() -> Bool {
+            count -= 1
+            return count == 0 && isEndWanted
+        }
+
+        /// The program is to end; returns whether it can end now.
+        mutating func wantEnd() -> Bool {
+            isEndWanted = true
+            return count == 0
+        }
     }
 
     private static let state = Lock(State())
@@ -28,6 +49,14 @@ enum Interrupt {
             exit(status.rawValue)
         }
         cancel()
+    }
+
+    /// Has a second signal wait until `endStep` was called as often: an adapter is off for a moment.
+    static func beginStep() { state.withLock { $0.steps.begin() } }
+
+    /// Ends `beginStep`, and the program if a second signal has come meanwhile.
+    static func endStep() {
+        if state.withLock({ $0.steps.end() }) { exit(ExitStatus.interrupted.rawValue) }
     }
 
     /// Runs `body` in a task that the first ^C, SIGTERM or SIGHUP cancels; a second ^C or SIGTERM ends the program.
@@ -55,7 +84,9 @@ enum Interrupt {
             source.setEventHandler {
                 // A write may wait for a terminal that takes nothing: the second signal does not wait. The end of the
                 // terminal may be reported by the shell and by the kernel.
-                if task.isCancelled, number != SIGHUP { exit(ExitStatus.interrupted.rawValue) }
+                if task.isCancelled, number != SIGHUP, state.withLock({ $0.steps.wantEnd() }) {
+                    exit(ExitStatus.interrupted.rawValue)
+                }
                 task.cancel()
             }
             source.resume()

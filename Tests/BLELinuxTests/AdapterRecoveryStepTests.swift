@@ -350,6 +350,16 @@ import Testing
         }
     }
 
+    @Test func aSelfTestAndAStepAreClaimedApart() throws {
+        let process = UInt64(getpid())
+        let adapter = ControllerInfo(
+            index: 7, name: "test-\(process)-7", address: BluetoothAddress(rawValue: process << 8 | 3), isUp: true)
+        let test = try #require(try RecoveryClaim.make(for: adapter, purpose: .selfTest))
+        let step = try #require(try RecoveryClaim.make(for: adapter))
+        #expect(throws: RecoveryFailure.underWay) { try RecoveryClaim.make(for: adapter, purpose: .selfTest) }
+        withExtendedLifetime((test, step)) {}
+    }
+
     /// A child that another test has forked has the names of this process until it executes its own program.
     private func claimOnceFree(_ adapter: ControllerInfo) throws(RecoveryFailure) -> RecoveryClaim? {
         let end = ContinuousClock.now + .seconds(1)
@@ -488,6 +498,21 @@ import Testing
         try later.noteStep(at: 4_600)
         unsafe remove("\(tree.path)/recover-00AA01000042")
         unsafe remove("\(tree.path)/recover-00AA01000042.lock")
+    }
+
+    /// As on a full file system: no step was taken, so that no harsher one must follow.
+    @Test(arguments: ["recover-00AA01000042", "recover-00AA01000042.lock"])
+    func aStepThatCannotBeNotedIsRefused(file: String) throws {
+        var tree = FakeTree()
+        // A folder in its place can be neither read nor written.
+        tree.write("\(file)/content", "")
+        let path = tree.path
+        let failure = #expect(throws: RecoveryFailure.self) {
+            let record = try RecoveryRecord(of: Self.address, in: path)
+            try record.noteStep(at: 1_000)
+        }
+        #expect(failure?.wasRefused == true, "\(String(describing: failure))")
+        unsafe remove("\(path)/recover-00AA01000042.lock")
     }
 
     /// A helper that ends with a damaged record would never take a step again.

@@ -83,7 +83,8 @@ package enum RecoveryFailure: Error, Hashable, Sendable {
     case underWay
     /// It was tried too often: with the helper's reason.
     case refused(String)
-    /// The helper program has taken no request, or has ended without a response: nothing was done, as far as is known.
+    /// The helper program has taken no request, has ended without a response, or cannot note the step: nothing was done,
+    /// as far as is known.
     case unavailable(String)
     /// The helper program has not responded in time: whether the step is taken is not known.
     case noResponse(String)

@@ -17,7 +17,9 @@ extension Repair {
         if fix == .cycle {
             let adapters = facts.radio.adapters.filter(\.isUp)
             if adapters.isEmpty { return [Repair(fix: fix, adapter: nil, text: fix.needless, failure: .noAdapter)] }
-            return adapters.map { cycle($0) }
+            var repairs: [Repair] = []
+            for adapter in adapters where !Task.isCancelled { repairs.append(cycle(adapter)) }
+            return repairs
         }
         let findings = Diagnosis(facts).lines.map(\.finding).filter { $0.fix == fix }
         guard !findings.isEmpty else { return [Repair(fix: fix, adapter: nil, text: fix.needless)] }
@@ -112,6 +114,8 @@ extension Repair {
                     failure: .timedOut)
             }
             let info = try describe(adapter.index)
+            Interrupt.beginStep()
+            defer { Interrupt.endStep() }
             do throws(RecoveryFailure) {
                 try recovery.take(.power, info)
                 return Repair(fix: fix, adapter: adapter.name, text: "switched off and on")

@@ -4,10 +4,12 @@ import BareBLE
 
 // The adapter under test, as the checks use it.
 //
-// Duties: send commands one at a time, collect what arrives, switch the power, and know what has to be restored.
+// Duties: send commands one at a time, collect what arrives, switch the power (`SelfTestPower`), and know what has to be
+// restored.
 //
 // Invariants
 // - It alone owns the channel to the controller, and with it the deadline of every command.
+// - An adapter that was on is on again, also one that the driver has reset meanwhile.
 // - What was begun is ended: a scan, a connection attempt, a change of the power, of LE, of the event mask, or of
 //   whether the adapter is bondable, which the kernel changes when it switches an adapter on. It never sends a Reset.
 // - The event mask cannot be read. What the kernel sets when it switches the adapter on is what was found; without the
@@ -35,9 +37,11 @@ final class SelfTestAccess {
     /// The command that ends the scan which was begun last.
     private var endOfScan: HCICommandPacket?
     private var hasAttempt = false
-    private let wasUp: Bool
+    private var wasUp: Bool
     private(set) var isUp: Bool
     private var hadNoLowEnergy = false
+    /// The address by which it is found when it comes back; `nil` if another adapter has it too.
+    private var ownAddress: BluetoothAddress?
     /// Whether others could bond with it before; `nil` where that cannot be read.
     private var wasBondable: Bool?
     /// The LE event mask that the kernel has set when it switched the adapter on, as far as that was seen.
@@ -63,19 +67,48 @@ final class SelfTestAccess {
     ///
     /// - Throws: `Failure` if it cannot be opened or switched on.
     func open() async throws(Failure) {
-        wasBondable = await machine.isBondable(adapter.index)
-        do throws(SystemCallError) {
-            try await channel.open()
-            if !wasUp, let failure = await power(on: true) { throw failure }
+        do throws(SelfTestPowerFailure) {
+            try await openAsFound()
         } catch {
             await channel.close()
-            throw Failure(
-                message: "\(adapter.name) cannot be used: \(error.meaning.sentence) [\(error)]",
-                hint: "`blescan doctor` shows more.",
-                status: error.meaning == .notPermitted(.netRaw) ? .notPermitted : .noAdapter)
+            throw unusable(error)
         }
         if let management = adapter.management, management.can(.lowEnergy), !management.has(.lowEnergy) {
             hadNoLowEnergy = await channel.ask(HCICommandPacket(HCIWriteLEHostSupport(isSupported: true))).isSuccess
+        }
+    }
+
+    /// Notes what the adapter is found as, opens the channel, and switches the adapter on.
+    private func openAsFound() async throws(SelfTestPowerFailure) {
+        let claim = try machine.claimPower(of: adapter.index)
+        defer { withExtendedLifetime(claim) {} }
+        wasBondable = await machine.isBondable(adapter.index)
+        do throws(SystemCallError) {
+            wasUp = try machine.system.info(adapter.index).isUp
+            isUp = wasUp
+            let address = BluetoothAddress(adapter.address) ?? .zero
+            let hasTwin = try machine.system.list().count { $0.address == address } > 1
+            ownAddress = hasTwin || address == .zero ? nil : address
+            try await channel.open()
+            if !wasUp, let failure = await setPower(true) { throw failure }
+        } catch {
+            throw .system(error)
+        }
+    }
+
+    private func unusable(_ failure: SelfTestPowerFailure) -> Failure {
+        switch failure {
+        case .claimed:
+            Failure(
+                message: "\(adapter.name) cannot be used: \(failure)",
+                hint:
+                    "Try it again in a minute: `ss -xap | grep bareble-recovery` as root names the program, which can be ended.",
+                status: .timedOut)
+        case .system(let error):
+            Failure(
+                message: "\(adapter.name) cannot be used: \(error.meaning.sentence) [\(error)]",
+                hint: "`blescan doctor` shows more.",
+                status: error.meaning == .notPermitted(.netRaw) ? .notPermitted : .noAdapter)
         }
     }
 
@@ -91,23 +124,26 @@ final class SelfTestAccess {
 
     private static let foreignScanTime: Duration = .seconds(1)
 
-    /// Switches the adapter on or off; the kernel's own commands are then in the backlog.
-    func power(on isOn: Bool) async -> SystemCallError? {
-        let (system, index) = (machine.system, adapter.index)
-        do throws(WorkFailure) {
-            let failure = try await loop.offload { () -> SystemCallError? in
-                do throws(SystemCallError) {
-                    try isOn ? system.powerUp(index) : system.powerDown(index)
-                    return nil
-                } catch {
-                    return error
-                }
-            }
-            if failure == nil { isUp = isOn }
-            return failure
+    /// Switches the adapter off and on; the kernel's own commands are then in the backlog.
+    func cyclePower() async -> SelfTestPowerFailure? {
+        do throws(SelfTestPowerFailure) {
+            let claim = try machine.claimPower(of: adapter.index)
+            defer { withExtendedLifetime(claim) {} }
+            Interrupt.beginStep()
+            defer { Interrupt.endStep() }
+            if let failure = await setPower(false) { return .system(failure) }
+            await channel.forget()
+            return await setPower(true).map { SelfTestPowerFailure.system($0) }
         } catch {
-            return SystemCallError(call: "pthread_create", errno: SystemCallError.tryAgain)
+            return error
         }
+    }
+
+    /// Switches the adapter on or off, under a claim of the caller.
+    private func setPower(_ isOn: Bool) async -> SystemCallError? {
+        let failure = await machine.setPower(of: adapter.index, isOn)
+        if failure == nil { isUp = isOn }
+        return failure
     }
 
     /// Restores what was changed: nothing is left that the adapter did not have before.
@@ -115,6 +151,8 @@ final class SelfTestAccess {
     /// - Returns: What could not be restored.
     func restore() async -> [String] {
         var failures: [String] = []
+        // The commands below need it on.
+        if wasUp { await restorePower(&failures) }
         if hasAttempt, !(await channel.isGone) {
             let reply = await channel.ask(HCICommandPacket(LECreateConnectionCancel()))
             if reply.status == nil { failures.append("a connection attempt could not be cancelled") }
@@ -128,16 +166,26 @@ final class SelfTestAccess {
             if !reply.isSuccess { failures.append("the LE event mask could not be set as it was") }
         }
         if hadNoLowEnergy { _ = await channel.ask(HCICommandPacket(HCIWriteLEHostSupport(isSupported: false))) }
-        if isUp != wasUp, !(await channel.isGone), let failure = await power(on: wasUp) {
-            failures.append("the adapter could not be switched \(wasUp ? "on" : "off") again: \(failure)")
-        }
+        if !wasUp { await restorePower(&failures) }
         if let wasBondable, !(await channel.isGone),
             !(await machine.restoreBondable(wasBondable, adapter.index))
         {
             failures.append("the adapter could not be made \(wasBondable ? "bondable" : "not bondable") again")
         }
+        if wasUp, let ownAddress, await channel.isGone, let failure = await machine.switchOnReturned(ownAddress) {
+            failures.append("the adapter has come back, and could not be switched on: \(failure)")
+        }
         await channel.close()
         return failures
+    }
+
+    private func restorePower(_ failures: inout [String]) async {
+        guard isUp != wasUp, !(await channel.isGone) else { return }
+        if let failure = await machine.restorePower(of: adapter.index, wasUp) {
+            failures.append("the adapter could not be switched \(wasUp ? "on" : "off") again: \(failure)")
+        } else {
+            isUp = wasUp
+        }
     }
 
     /// The kernel has set this mask when it switched the adapter on.
@@ -157,10 +205,13 @@ final class SelfTestAccess {
         switch reply.end {
         case .gone: throw gone
         case .notSent(let errno) where SystemCallError(call: "send", errno: errno).meaning == .adapterDown:
-            throw (try? machine.system.info(adapter.index)) == nil ? gone : .off
+            throw endWithoutPower
         case .notSent, .status, .silence, .malformed: return reply
         }
     }
+
+    /// Why the test ends where the adapter is off: it may have been unplugged meanwhile.
+    var endWithoutPower: SelfTestEnd { (try? machine.system.info(adapter.index)) == nil ? gone : .off }
 
     private var gone: SelfTestEnd {
         .gone(after: lastCommand?.opcode, wasSilent: lastCommand?.wasSilent ?? false)

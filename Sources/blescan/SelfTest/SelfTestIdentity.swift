@@ -295,7 +295,7 @@ extension SelfTestRunner {
             measured.obstacle = obstacle
         } else if machine.system.privileges().has(.netAdmin) {
             if let failure = try await powerCycle() {
-                if !access.isUp { throw .off }
+                if !access.isUp { throw access.endWithoutPower }
                 measured.obstacle = "the adapter could not be switched off and on: \(failure)"
             } else {
                 measured.mask = try await maskOfKernel()
@@ -318,12 +318,10 @@ extension SelfTestRunner {
 
     /// Switches the adapter off and on.
     ///
-    /// - Returns: The error of the kernel, if any.
-    func powerCycle() async throws(SelfTestEnd) -> SystemCallError? {
+    /// - Returns: Why it was not switched, if it was not.
+    func powerCycle() async throws(SelfTestEnd) -> SelfTestPowerFailure? {
         if Task.isCancelled { throw .interrupted }
-        if let failure = await access.power(on: false) { return failure }
-        await access.channel.forget()
-        return await access.power(on: true)
+        return await access.cyclePower()
     }
 
     /// Reads the kernel's commands of the last power-up.

@@ -10,11 +10,11 @@ struct SelfTestMachine: Sendable {
         var driver: String?
     }
 
-    let system: AdapterSystem
+    var system: AdapterSystem
     let loop: EventLoop
     var isVirtual = false
     /// Collects what is known without commands to the controllers, with all adapters of the machine.
-    let facts: @Sendable () async -> SystemFacts
+    var facts: @Sendable () async -> SystemFacts
     /// The USB device of an adapter, as it is now.
     let usb: @Sendable (_ adapter: String) -> USBDevice?
     let device: @Sendable (_ adapter: String) -> Device
@@ -25,6 +25,8 @@ struct SelfTestMachine: Sendable {
     let silence: @Sendable (UInt16) throws(SystemCallError) -> Void
     /// The messages of the kernel about controllers; empty without permission.
     let kernelLog: @Sendable () -> [String]
+    /// Claims an adapter for the time of a self-test; `nil` if nothing is known of other programs.
+    var claim: @Sendable (ControllerInfo) throws(RecoveryFailure) -> RecoveryClaim? = { _ in nil }
 
     /// A central of this machine.
     func central(on adapter: String) -> Central {
@@ -87,6 +89,9 @@ struct SelfTestMachine: Sendable {
             kernelLog: {
                 let log = RootAccess.current.withLock { $0 }?.kernelLog ?? KernelLog()
                 return log?.messages { KernelTrouble($0) != nil } ?? []
+            },
+            claim: { adapter throws(RecoveryFailure) in
+                try RecoveryClaim.make(for: adapter, purpose: .selfTest)
             })
     }
 }

@@ -21,6 +21,8 @@ final class SelfTestPeer: Sendable {
         var leases: [Advertisement.Lease] = []
         var marks: Set<UInt8> = []
         var wasSwitchedOn = false
+        /// It was switched off to set it up again, and could not be switched on.
+        var isLeftOff = false
         /// Whether others could bond with it before; `nil` where that cannot be read.
         var wasBondable: Bool?
     }
@@ -53,21 +55,44 @@ final class SelfTestPeer: Sendable {
         return data[prefix.count]
     }
 
-    /// Begins to advertise. The extended advertisements are left out where the controller has none.
+    /// Begins to advertise. The extended advertisements are left out where the controller has none. After a failure
+    /// `stop()` restores the adapter.
     ///
     /// - Throws: `Failure` if it cannot serve.
     func start() async throws(Failure) {
-        let wasBondable = await machine.isBondable(adapter.index)
-        state.withLock { $0.wasBondable = wasBondable }
+        try await switchOn()
         do throws(BLEError) {
-            if !adapter.isUp { state.withLock { $0.wasSwitchedOn = true } }
-            try await central.ready(powerOn: true)
             try await local.publish(table)
             try await advertise()
         } catch {
-            await stop()
-            throw Failure(message: "\(adapter.name) cannot be the peer: \(error)", status: ExitStatus(error))
+            throw failure("\(error)", ExitStatus(error))
         }
+    }
+
+    /// Notes what the adapter is found as, and switches it on.
+    private func switchOn() async throws(Failure) {
+        let claim: RecoveryClaim?
+        do throws(SelfTestPowerFailure) {
+            claim = try machine.claimPower(of: adapter.index)
+        } catch {
+            throw failure("\(error)", error == .claimed ? .timedOut : .noAdapter)
+        }
+        defer { withExtendedLifetime(claim) {} }
+        let wasBondable = await machine.isBondable(adapter.index)
+        let wasUp = (try? machine.system.info(adapter.index))?.isUp ?? true
+        state.withLock { state in
+            state.wasBondable = wasBondable
+            state.wasSwitchedOn = !wasUp
+        }
+        do throws(BLEError) {
+            try await central.ready(powerOn: true)
+        } catch {
+            throw failure("\(error)", ExitStatus(error))
+        }
+    }
+
+    private func failure(_ reason: String, _ status: ExitStatus) -> Failure {
+        Failure(message: "\(adapter.name) cannot be the peer: \(reason)", status: status)
     }
 
     /// The numbers of the advertisements that it has on air.
@@ -112,10 +137,34 @@ final class SelfTestPeer: Sendable {
         for lease in leases { await lease.stop() }
     }
 
+    /// Sets its controller up again, under a claim of the caller: after a reset past the kernel, that has no credits for
+    /// data before the next power-up.
+    func setUpAgain() async {
+        Interrupt.beginStep()
+        defer { Interrupt.endStep() }
+        guard isThere, await machine.setPower(of: adapter.index, false) == nil else { return }
+        let failure = await machine.setPower(of: adapter.index, true)
+        state.withLock { $0.isLeftOff = failure != nil }
+    }
+
+    /// Whether the adapter was not unplugged: its number may be another one's.
+    private var isThere: Bool {
+        guard let now = try? machine.system.info(adapter.index) else { return false }
+        let known = BluetoothAddress(adapter.address) ?? .zero
+        return known == .zero || now.address == known
+    }
+
     /// Ends its links and advertisements, and restores the adapter.
-    func stop() async {
+    ///
+    /// - Returns: What could not be restored.
+    func stop() async -> [String] {
         await stopAdvertising()
         await local.stop()
+        guard isThere else { return [] }
+        let found = state.withLock { $0 }
+        var failures: [String] = []
+        // What follows needs it on.
+        if found.isLeftOff, !found.wasSwitchedOn { await restorePower(true, &failures) }
         if let management = adapter.management, management.can(.lowEnergy), !management.has(.lowEnergy) {
             let channel = SelfTestChannel(
                 adapter.index, name: adapter.name, system: machine.system, loop: machine.loop, trace: nil)
@@ -125,12 +174,16 @@ final class SelfTestPeer: Sendable {
             }
         }
         // The kernel makes an adapter bondable when it switches it on.
-        if let wasBondable = state.withLock({ $0.wasBondable }) {
-            _ = await machine.restoreBondable(wasBondable, adapter.index)
+        if let wasBondable = found.wasBondable, !(await machine.restoreBondable(wasBondable, adapter.index)) {
+            failures.append("\(adapter.name) could not be made \(wasBondable ? "bondable" : "not bondable") again")
         }
-        guard state.withLock({ $0.wasSwitchedOn }) else { return }
-        let (system, index) = (machine.system, adapter.index)
-        _ = try? await machine.loop.offload { try? system.powerDown(index) }
+        if found.wasSwitchedOn { await restorePower(false, &failures) }
+        return failures
+    }
+
+    private func restorePower(_ isOn: Bool, _ failures: inout [String]) async {
+        guard let failure = await machine.restorePower(of: adapter.index, isOn) else { return }
+        failures.append("\(adapter.name) could not be switched \(isOn ? "on" : "off") again: \(failure)")
     }
 
     // MARK: The table

@@ -18,6 +18,8 @@ final class SelfTestPeering {
     private(set) var peer: SelfTestPeer?
     /// Why the second adapter does not serve.
     private var peerObstacle: String?
+    /// What could not be restored of one that does not serve.
+    private var restoration: [String] = []
     /// The device to connect to; `nil` before it was heard.
     private(set) var target: PeerID?
     private var central: Central?
@@ -39,8 +41,13 @@ final class SelfTestPeering {
         do throws(Failure) {
             let found = try SelfTestRunner.find(selector, in: facts)
             let peer = SelfTestPeer(found, on: machine)
-            try await peer.start()
-            self.peer = peer
+            do throws(Failure) {
+                try await peer.start()
+                self.peer = peer
+            } catch {
+                restoration = await peer.stop()
+                throw error
+            }
         } catch {
             peerObstacle = error.message
         }
@@ -110,11 +117,14 @@ final class SelfTestPeering {
     }
 
     /// Ends the link and the peer.
-    func end() async {
+    ///
+    /// - Returns: What could not be restored.
+    func end() async -> [String] {
         await unlink()
-        await peer?.stop()
+        let failures = await peer?.stop() ?? []
         // Their sockets close with them.
         peer = nil
         central = nil
+        return restoration + failures
     }
 }

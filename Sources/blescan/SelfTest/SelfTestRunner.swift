@@ -11,6 +11,7 @@ import BareBLE
 // - A check that cannot run is in the report with the reason. So are all that follow after the adapter has disappeared,
 //   or the user has interrupted the test.
 // - However the test ends, links and the second adapter are let go of first, then the adapter is restored.
+// - One self-test runs on an adapter at a time: a second one would restore what the first has changed.
 
 /// What the user wants of a self-test.
 struct SelfTestPlan: Sendable {
@@ -44,10 +45,11 @@ final class SelfTestRunner {
     private let begin: (SelfTestCheck) -> Void
     private var end: SelfTestEnd?
     private var logBefore = 0
+    private var claims: [RecoveryClaim]
 
     /// Prepares the self-test of an adapter.
     ///
-    /// - Throws: `Failure` if the adapter is not there, is in use, or may not be used.
+    /// - Throws: `Failure` if the adapter is not there, is in use or under test, or may not be used.
     init(
         _ selector: AdapterSelector, on machine: SelfTestMachine, _ plan: SelfTestPlan,
         begin: @escaping (SelfTestCheck) -> Void = { _ in }, show: @escaping (SelfTestResult) -> Void
@@ -56,6 +58,11 @@ final class SelfTestRunner {
         self.plan = plan
         self.begin = begin
         self.show = show
+        let before = await machine.facts()
+        var wanted = [try Self.find(selector, in: before)]
+        if let selector = plan.peerAdapter { wanted.append(try Self.find(selector, in: before)) }
+        claims = try Self.claim(wanted, on: machine)
+        // What another self-test had changed until then is restored.
         facts = await machine.facts()
         let found = try Self.find(selector, in: facts)
         adapter = found
@@ -100,6 +107,29 @@ final class SelfTestRunner {
             message: "there is no \(selector)",
             hint: names.isEmpty ? "No adapter is there." : "There are: \(names).",
             status: .noAdapter)
+    }
+
+    private static func claim(
+        _ adapters: [AdapterFacts], on machine: SelfTestMachine
+    ) throws(Failure) -> [RecoveryClaim] {
+        var claims: [RecoveryClaim] = []
+        var addresses: Set<String> = []
+        // Clones share an address, and a claim with it.
+        for adapter in adapters where addresses.insert(adapter.address).inserted {
+            let info = ControllerInfo(
+                index: adapter.index, name: adapter.name, address: BluetoothAddress(adapter.address) ?? .zero,
+                isUp: adapter.isUp)
+            do throws(RecoveryFailure) {
+                if let claim = try machine.claim(info) { claims.append(claim) }
+            } catch {
+                throw Failure(
+                    message: "another self-test of \(adapter.name) runs",
+                    hint:
+                        "Wait for its end: `ss -xap | grep bareble-selftest` as root names the program, which can be ended.",
+                    status: .timedOut)
+            }
+        }
+        return claims
     }
 
     private func mayRun() throws(Failure) {
@@ -330,7 +360,9 @@ final class SelfTestRunner {
 
     /// Lets go of what the checks have left, and restores the adapter.
     private func restore() async {
-        await peering.end()
+        let ofPeer = await peering.end()
+        report.restoration += ofPeer
         report.restoration += await access.restore()
+        claims = []
     }
 }

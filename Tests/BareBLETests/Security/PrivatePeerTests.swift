@@ -1,4 +1,5 @@
 import BLECore
+import BLELinux
 import BareBLE
 import BareBLETestKit
 import TestSupport
@@ -14,9 +15,21 @@ import Testing
         return SecurityBench.central(bench.radio, bench.bonds, change: { $0.stateStore = store })
     }
 
+    /// The commands of the resolving list, from LE Add Device To Resolving List to LE Set Resolvable Private Address
+    /// Timeout, and LE Set Privacy Mode.
+    private static let resolvingListCommands = Set<UInt16>(0x2027...0x202E).union([0x204E])
+
+    /// The list has few entries, and a controller refuses its commands while it scans: none of them is sent.
     @Test(.row("S11", "W67")) func aSessionStaysOneSessionOverAddresses() async throws {
         try await VirtualTime.run { time in
-            let bench = try await SecurityBench(time, isPrivate: true)
+            let sent = Lock<Set<UInt16>>([])
+            let bench = try await SecurityBench(
+                time, isPrivate: true,
+                trace: { packet in
+                    guard packet.isOutgoing, packet.type == .command, packet.bytes.count >= 2 else { return }
+                    let opcode = UInt16(packet.bytes[0]) | UInt16(packet.bytes[1]) << 8
+                    sent.withLock { _ = $0.insert(opcode) }
+                })
             try await bench.pair()
             let options = Session.Options(reconnect: .backoff(initial: .seconds(1), jitter: 0))
             let session = try await bench.central.session(with: identity, options)
@@ -34,6 +47,9 @@ import Testing
             }
             #expect(await bench.device.pairingCount == 1)
             await session.disconnect()
+            let opcodes = sent.withLock { $0 }
+            #expect(opcodes.contains(HCIOpcode.leExtendedCreateConnection.rawValue))
+            #expect(opcodes.isDisjoint(with: Self.resolvingListCommands))
         }
     }
 

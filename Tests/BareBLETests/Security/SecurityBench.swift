@@ -19,7 +19,8 @@ struct SecurityBench {
     init(
         _ time: VirtualTime, _ security: VirtualSecurity = VirtualSecurity(), isPrivate: Bool = false,
         protection: VirtualProtection = .encrypted, bonds: BondStore = .inMemory,
-        change: (inout VirtualDevice) -> Void = { _ in }, configure: (inout SecurityConfiguration) -> Void = { _ in }
+        change: (inout VirtualDevice) -> Void = { _ in }, configure: (inout SecurityConfiguration) -> Void = { _ in },
+        trace: (@Sendable (TracedHCIPacket) -> Void)? = nil
     ) async throws {
         radio = VirtualRadio(time: time)
         var security = security
@@ -28,7 +29,7 @@ struct SecurityBench {
         if isPrivate { await radio.rotateAddress(of: device) }
         id = try #require(await radio.id(of: device))
         self.bonds = bonds
-        central = Self.central(radio, bonds, configure)
+        central = Self.central(radio, bonds, configure, change: { $0.traceHCI = trace })
     }
 
     /// A device with a protected value that it also sends.

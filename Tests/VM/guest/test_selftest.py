@@ -91,6 +91,42 @@ def interrupting_it_leaves_nothing_behind():
     left_alone()
 
 
+def claimed(purpose, index=0):
+    """Takes the name by which programs agree on who switches an adapter, or tests it."""
+    information = bytearray(struct.pack("<H", index) + bytes(90))
+    with socket.socket(31, socket.SOCK_RAW, 1) as raw:
+        fcntl.ioctl(raw, HCI_INFORMATION, information)
+    claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    claim.bind(b"\0bareble-" + purpose + b"-" + bytes(reversed(information[10:16])).hex().upper().encode())
+    return claim
+
+
+@test
+def an_adapter_that_another_program_recovers_or_tests_is_not_tested():
+    for purpose in (b"recovery", b"selftest"):
+        with claimed(purpose):
+            blescan("selftest", "--adapter", "hci0").must(TIMED_OUT)
+        # Free again, and left on.
+        claimed(purpose).close()
+        left_alone()
+
+
+@test
+def a_self_test_that_is_ended_leaves_no_claim():
+    program = Program("selftest", "--adapter", "hci0")
+    program.wait_for(lambda lines: any(line.startswith("S06") for line in lines), "the end of S06")
+    claimed(b"recovery").close()
+    try:
+        claimed(b"selftest").close()
+    except OSError as error:
+        same(error.errno, errno.EADDRINUSE, "the claim of the test")
+    else:
+        raise AssertionError("the self-test has no claim")
+    program.interrupt().must(130)
+    claimed(b"selftest").close()
+    left_alone()
+
+
 @test
 def an_adapter_that_is_switched_off_ends_it():
     program = Program("selftest", "--adapter", "hci0")

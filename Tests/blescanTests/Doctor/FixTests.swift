@@ -53,6 +53,37 @@ import Testing
         #expect(outcome.output.contains("hci0 is blocked by software"))
     }
 
+    @Test func noFurtherAdapterIsSwitchedOffAfterAnInterrupt() async {
+        var facts = SystemFacts()
+        // No machine has so many.
+        facts.radio.adapters = [
+            AdapterFacts(
+                index: 0xFFF0, name: "hci65520", address: Self.address.description, isUp: true, isRunning: true)
+        ]
+        let task = Task { [facts] in
+            unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
+            return await Repair.all(.cycle, facts, root: nil)
+        }
+        #expect(await task.value == [])
+    }
+
+    /// The program would leave an adapter off.
+    @Test func aSecondSignalWaitsForTheLastStep() {
+        var steps = Interrupt.Steps()
+        var ends: [Bool] = []
+        steps.begin()
+        ends.append(steps.end())
+        // Two adapters are off when the signal comes.
+        steps.begin()
+        steps.begin()
+        ends.append(steps.wantEnd())
+        ends.append(steps.end())
+        ends.append(steps.end())
+        // None is.
+        ends.append(steps.wantEnd())
+        #expect(ends == [false, false, false, true, true])
+    }
+
     /// `--fix cycle` switches an adapter off and on, but not where a link would end.
     @Test(arguments: [0, 1, 2]) func anAdapterWithLinksIsNotSwitchedOff(count: Int) {
         let (repair, calls) = cycle(links: Array(repeating: 0x0040, count: count))

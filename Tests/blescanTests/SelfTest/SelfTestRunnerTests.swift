@@ -3,6 +3,7 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 import Foundation
+import Glibc
 import Testing
 
 @testable import blescan
@@ -13,6 +14,7 @@ import Testing
     private static func report(
         _ personality: VirtualPersonality = .bluetooth5, devices: Int = 3, plan: SelfTestPlan = SelfTestPlan(),
         before: @escaping @Sendable (VirtualRadio) async -> Void = { _ in },
+        changing change: @escaping @Sendable (inout SelfTestMachine, VirtualRadio) -> Void = { _, _ in },
         after: @escaping @Sendable (VirtualRadio) async throws -> Void = { _ in },
         during: (@Sendable (SelfTestResult, VirtualRadio) -> Void)? = nil
     ) async throws -> SelfTestReport {
@@ -21,13 +23,28 @@ import Testing
             await radio.setPersonality(personality)
             for _ in 0..<devices { await radio.add(.heartRate) }
             await before(radio)
-            let machine = SelfTestMachine(radio: radio, time: time)
+            var machine = SelfTestMachine(radio: radio, time: time)
+            change(&machine, radio)
             let runner = try await SelfTestRunner(.first, on: machine, plan) { result in during?(result, radio) }
             let report = try await runner.run()
             await time.settle()
             try await after(radio)
             return report
         }
+    }
+
+    /// Claims an adapter, as a program that takes a step of recovery for it.
+    private static func claim(_ radio: VirtualRadio, _ name: String = "hci0") throws -> RecoveryClaim? {
+        let adapter = try #require(try radio.system.list().first { $0.name == name })
+        return try radio.system.claimRecovery(adapter)
+    }
+
+    /// A self-test with all checks: a device is connected, as the adapters of a virtual radio do not hear each other.
+    private static var planWithLinks: SelfTestPlan {
+        var plan = SelfTestPlan()
+        plan.peer = .address(BluetoothAddress(rawValue: 0xC0FF_EE00_0001), nil)
+        plan.peerAdapter = .named("hci1")
+        return plan
     }
 
     private static func quirks(_ report: SelfTestReport) -> [String: [String]] {
@@ -117,6 +134,7 @@ import Testing
             #expect(await !radio.isScanning())
             #expect(await !radio.isInUse())
             #expect(radio.system.isUp("hci0"))
+            #expect(try Self.claim(radio) != nil)
         })
         // One that was off is off again.
         let report = try await Self.report(
@@ -178,10 +196,115 @@ import Testing
             #expect(await !radio.isScanning())
             #expect(await !radio.isInUse())
             #expect(machine.system.isUp("hci0"))
+            #expect(try Self.claim(radio) != nil)
         }
     }
 
-    @Test(arguments: [SelfTestCheck.responses, .scanSwitch, .passiveScan, .attempt])
+    /// The parameters of an advertisement make a set, of which a controller has few.
+    @Test func anInterruptedAdvertisementLeavesNoSet() async throws {
+        let sent = Lock<[HCIOpcode]>([])
+        let trace: @Sendable (TracedHCIPacket) -> Void = { packet in
+            guard packet.isOutgoing, packet.type == .command, packet.bytes.count >= 2 else { return }
+            let opcode = HCIOpcode(rawValue: UInt16(packet.bytes[0]) | UInt16(packet.bytes[1]) << 8)
+            sent.withLock { $0.append(opcode) }
+            // On the task that sends it.
+            if opcode == .leSetExtendedAdvertisingParameters { unsafe withUnsafeCurrentTask { unsafe $0?.cancel() } }
+        }
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.setPersonality(.bluetooth5)
+            await radio.add(.heartRate)
+            await radio.addAdapter()
+            let machine = SelfTestMachine(radio: radio, time: time)
+            let task = time.task {
+                var plan = Self.planWithLinks
+                plan.configuration.traceHCI = trace
+                let runner = try await SelfTestRunner(.first, on: machine, plan) { _ in }
+                return try await runner.run()
+            }
+            let report = try await task.value
+            #expect(report.remarks.contains { $0.contains("interrupted during S19") }, "\(report.remarks)")
+        }
+        let commands = sent.withLock { $0 }
+        let begin = try #require(commands.firstIndex(of: .leSetExtendedAdvertisingParameters))
+        #expect(commands[begin...].contains(.leRemoveAdvertisingSet))
+    }
+
+    /// A controller may respond to a later attempt.
+    @Test func anAdapterThatCouldNotBeSwitchedOnIsTriedAgain() async throws {
+        let report = try await Self.report(
+            before: { await $0.failPowerUps(3) }, after: { radio in #expect(radio.system.isUp("hci0")) })
+        #expect(report.end?.contains("could not be switched on again during S04") == true)
+        #expect(report.restoration == [])
+    }
+
+    /// Setting its controller up again after S20 switches it off and on.
+    @Test func aSecondAdapterThatCouldNotBeSwitchedOnIsTriedAgain() async throws {
+        let report = try await Self.report(
+            plan: Self.planWithLinks, before: { await $0.addAdapter() },
+            after: { radio in #expect(radio.system.isUp("hci1")) },
+            during: { result, radio in
+                guard result.check == .advertiseWhileLinked else { return }
+                radio.assumeIsolated { $0.failPowerUps(2, "hci1") }
+            })
+        let supervision = try #require(report.results.first { $0.check == .supervision }).judgement
+        #expect(supervision.verdict != .notRun, "\(supervision.text)")
+        #expect(report.restoration == [])
+    }
+
+    @Test func aSecondAdapterThatMayNotBeSwitchedOnLeavesNothingToRestore() async throws {
+        var plan = SelfTestPlan()
+        plan.peerAdapter = .named("hci1")
+        let report = try await Self.report(
+            plan: plan,
+            before: { radio in
+                await radio.addAdapter()
+                await radio.powerOff("hci1")
+                await radio.setPermissions([.commands])
+            },
+            changing: { machine, _ in
+                machine.system.powerDown = { _ throws(SystemCallError) in
+                    throw SystemCallError(call: "HCIDEVDOWN", errno: EPERM)
+                }
+            })
+        #expect(report.results.first { $0.check == .connects }?.judgement.text.contains("cannot be the peer") == true)
+        #expect(report.restoration == [])
+    }
+
+    @Test func aSecondAdapterThatStaysOffIsRemarked() async throws {
+        let report = try await Self.report(
+            plan: Self.planWithLinks, before: { await $0.addAdapter() },
+            during: { result, radio in
+                guard result.check == .advertiseWhileLinked else { return }
+                radio.assumeIsolated { $0.failPowerUps(.max, "hci1") }
+            })
+        #expect(report.restoration.contains { $0.hasPrefix("hci1 could not be switched on again") })
+    }
+
+    /// Its number is another adapter's by the end of the test.
+    @Test func anAdapterInThePlaceOfTheSecondOneIsLeftAsItIs() async throws {
+        var plan = SelfTestPlan()
+        plan.peerAdapter = .named("hci1")
+        _ = try await Self.report(
+            plan: plan,
+            before: { radio in
+                await radio.addAdapter()
+                await radio.powerOff("hci1")
+                await radio.addAdapter()
+                await radio.unplug("hci2")
+            },
+            after: { radio in #expect(radio.system.isUp("hci1")) },
+            during: { result, radio in
+                guard result.check == .scanRestarts else { return }
+                radio.assumeIsolated { radio in
+                    radio.unplug("hci1")
+                    radio.plugIn("hci2", as: "hci1", isUp: true)
+                }
+            })
+    }
+
+    /// At the beginning of each check that sends a command.
+    @Test(arguments: SelfTestCheck.allCases.filter { !$0.needsPeer && ![.identity, .autosuspend].contains($0) })
     func anAdapterThatDisappearsEndsTheTest(_ check: SelfTestCheck) async throws {
         let report = try await Self.report(during: { result, radio in
             guard result.check.rawValue == check.rawValue - 1 else { return }
@@ -191,6 +314,44 @@ import Testing
         #expect(report.end?.contains("disappeared during \(check.id)") == true)
         let rest = report.results.filter { $0.check.rawValue > check.rawValue }
         #expect(!rest.isEmpty && rest.allSatisfy { $0.judgement.verdict == .notRun })
+    }
+
+    /// As when the driver resets its device: the kernel gives it another number, and leaves it off.
+    @Test(arguments: [true, false]) func anAdapterThatComesBackIsAsItWas(wasUp: Bool) async throws {
+        let report = try await Self.report(
+            before: { radio in
+                if !wasUp { await radio.powerOff() }
+            },
+            after: { radio in
+                #expect(radio.system.isUp("hci3") == wasUp)
+            },
+            during: { result, radio in
+                guard result.check == .scanSwitch else { return }
+                radio.assumeIsolated { radio in
+                    radio.unplug()
+                    radio.plugIn(as: "hci3")
+                }
+            })
+        #expect(report.end?.contains("disappeared during S06") == true)
+        #expect(report.restoration == [])
+    }
+
+    @Test func anAdapterThatDisappearsWhileItIsOffEndsTheTest() async throws {
+        let isGone = Lock(false)
+        let report = try await Self.report(changing: { machine, _ in
+            let info = machine.system.info
+            machine.system.info = { index throws(SystemCallError) in
+                if isGone.withLock(\.self) { throw SystemCallError(call: "HCIGETDEVINFO", errno: ENODEV) }
+                return try info(index)
+            }
+            machine.system.list = { () throws(SystemCallError) in [] }
+            machine.system.powerUp = { _ throws(SystemCallError) in
+                isGone.withLock { $0 = true }
+                throw SystemCallError(call: "HCIDEVUP", errno: ENODEV)
+            }
+        })
+        #expect(report.end?.contains("disappeared during S04") == true)
+        #expect(report.restoration == [])
     }
 
     @Test func anAdapterThatIsSwitchedOffEndsTheTest() async throws {
@@ -209,6 +370,171 @@ import Testing
         #expect(report.verdict == .unfit)
         #expect(report.quirks.map(\.row).contains("W17"), "\(report.remarks)")
         #expect(report.end?.contains("0x200c") == true)
+    }
+
+    // MARK: Other programs that switch the power
+
+    @Test func anAdapterThatAnotherProgramRecoversIsNotTested() async throws {
+        let other = Lock<RecoveryClaim?>(nil)
+        let failure = try await Self.refusal { radio in
+            let claim = try Self.claim(radio)
+            other.withLock { $0 = claim }
+        }
+        #expect(other.withLock { $0 } != nil)
+        #expect(failure?.status == .timedOut)
+        #expect(failure?.message == "hci0 cannot be used: another program takes a recovery step for it")
+        #expect(failure?.hint?.contains("`ss -xap | grep bareble-recovery`") == true)
+    }
+
+    /// Off and on, at each of the moments in which it does that.
+    @Test func noOtherProgramTakesAStepWhileThePowerIsSwitched() async throws {
+        let isClaimed = Lock<[Bool]>([])
+        _ = try await Self.report(
+            before: { await $0.powerOff() },
+            changing: { machine, _ in
+                let system = machine.system
+                let note: @Sendable (UInt16) -> Void = { index in
+                    var isFree = false
+                    if let adapter = try? system.info(index) { isFree = (try? system.claimRecovery(adapter)) != nil }
+                    isClaimed.withLock { $0.append(!isFree) }
+                }
+                machine.system.powerUp = { index throws(SystemCallError) in
+                    note(index)
+                    try system.powerUp(index)
+                }
+                machine.system.powerDown = { index throws(SystemCallError) in
+                    note(index)
+                    try system.powerDown(index)
+                }
+            },
+            after: { radio in #expect(try Self.claim(radio) != nil) })
+        // At the beginning, twice in S04, and at the end.
+        #expect(isClaimed.withLock { $0 } == [true, true, true, true])
+    }
+
+    @Test func theKernelsChoiceIsNotObservedDuringAStepOfAnotherProgram() async throws {
+        let other = Lock<RecoveryClaim?>(nil)
+        let report = try await Self.report(
+            after: { radio in #expect(radio.system.isUp("hci0")) },
+            during: { result, radio in
+                var claim: RecoveryClaim?
+                if result.check == .capabilities { claim = try? Self.claim(radio) }
+                other.withLock { $0 = claim }
+            })
+        let choice = try #require(report.results.first { $0.check == .kernelChoice }).judgement
+        #expect(choice.verdict == .note && choice.text.contains("another program takes a recovery step"))
+        #expect(report.kernelChoice?.source == .inferred && report.verdict == .fit)
+    }
+
+    /// They say nothing of the controller.
+    @Test func theLastChecksDoNotRunDuringAStepOfAnotherProgram() async throws {
+        let other = Lock<RecoveryClaim?>(nil)
+        let report = try await Self.report(
+            plan: Self.planWithLinks, before: { await $0.addAdapter() },
+            during: { result, radio in
+                var claim: RecoveryClaim?
+                if result.check == .advertiseWhileLinked { claim = try? Self.claim(radio, "hci1") }
+                if result.check == .supervision { claim = try? Self.claim(radio) }
+                other.withLock { $0 = claim }
+            })
+        for check in [SelfTestCheck.supervision, .powerCycles] {
+            let judgement = try #require(report.results.first { $0.check == check }).judgement
+            #expect(judgement.verdict == .notRun, "\(check)")
+            #expect(judgement.text.contains("another program takes a recovery step"), "\(judgement.text)")
+        }
+    }
+
+    @Test func aSecondAdapterThatAnotherProgramRecoversIsNoPeer() async throws {
+        let other = Lock<RecoveryClaim?>(nil)
+        var plan = SelfTestPlan()
+        plan.peerAdapter = .named("hci1")
+        let report = try await Self.report(
+            plan: plan,
+            before: { radio in
+                await radio.addAdapter()
+                let claim = try? Self.claim(radio, "hci1")
+                other.withLock { $0 = claim }
+            })
+        #expect(other.withLock { $0 } != nil)
+        let connects = try #require(report.results.first { $0.check == .connects }).judgement
+        #expect(connects.text == "hci1 cannot be the peer: another program takes a recovery step for it")
+        #expect(connects.verdict == .notRun)
+    }
+
+    /// What another program has off for a moment is not what was found.
+    @Test(arguments: ["hci0", "hci1"]) func anAdapterThatIsOnByTheBeginningStaysOn(name: String) async throws {
+        var plan = SelfTestPlan()
+        plan.peerAdapter = .named("hci1")
+        _ = try await Self.report(
+            plan: plan, before: { await $0.addAdapter() },
+            changing: { machine, radio in
+                let facts = machine.facts
+                machine.facts = {
+                    await radio.powerOff(name)
+                    let found = await facts()
+                    await radio.powerOn(name)
+                    return found
+                }
+            },
+            after: { radio in #expect(radio.system.isUp(name)) })
+    }
+
+    /// The step of the other program ends, with the adapter on.
+    @Test func theAdapterIsSwitchedOffAgainAfterAStepOfAnotherProgram() async throws {
+        let refusals = Lock(0)
+        let report = try await Self.report(
+            before: { await $0.powerOff() },
+            changing: { machine, _ in
+                let claim = machine.system.claimRecovery
+                machine.system.claimRecovery = { adapter throws(RecoveryFailure) in
+                    let isUnderWay = refusals.withLock { count in
+                        count -= 1
+                        return count >= 0
+                    }
+                    if isUnderWay { throw .underWay }
+                    return try claim(adapter)
+                }
+            },
+            after: { radio in #expect(!radio.system.isUp("hci0")) },
+            during: { result, _ in
+                if result.check == .powerCycles { refusals.withLock { $0 = 3 } }
+            })
+        #expect(report.restoration == [])
+    }
+
+    /// The second one would restore what the first has changed.
+    @Test func anAdapterHasOneSelfTestAtATime() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.add(.heartRate)
+            await radio.addAdapter()
+            let claimed = Lock<Set<String>>([])
+            var shared = SelfTestMachine(radio: radio, time: time)
+            shared.claim = { adapter throws(RecoveryFailure) in
+                let name = adapter.name
+                guard claimed.withLock({ $0.insert(name).inserted }) else { throw .underWay }
+                return RecoveryClaim { claimed.withLock { _ = $0.remove(name) } }
+            }
+            let machine = shared
+            var plan = SelfTestPlan()
+            plan.peerAdapter = .named("hci1")
+            let names = Lock<Set<Set<String>>>([])
+            let first = try await SelfTestRunner(.first, on: machine, plan) { _ in
+                let now = claimed.withLock { $0 }
+                names.withLock { _ = $0.insert(now) }
+            }
+            for name in ["hci0", "hci1"] {
+                let refused = await #expect(throws: Failure.self) {
+                    _ = try await SelfTestRunner(.named(name), on: machine, SelfTestPlan()) { _ in }
+                }
+                #expect(refused?.status == .timedOut)
+                #expect(refused?.message == "another self-test of \(name) runs")
+            }
+            _ = try await first.run()
+            // Until its end, and no longer.
+            #expect(names.withLock { $0 } == [["hci0", "hci1"]])
+            #expect(claimed.withLock { $0 } == [])
+        }
     }
 
     // MARK: What it refuses
