@@ -49,7 +49,7 @@
     func peripheral(
         _ peripheral: CBPeripheral, didWriteValueFor characteristic: CBCharacteristic, error: (any Error)?)
 
-    /// Reports the end of `CBPeripheral.setNotifyValue(_:for:)`, before the first value.
+    /// Reports the end of `CBPeripheral.setNotifyValue(_:for:)`, before the first value or after the last one.
     ///
     /// `CBCharacteristic.isNotifying` is the outcome. The error is `CBATTError.requestNotSupported` for a
     /// characteristic that sends no values.

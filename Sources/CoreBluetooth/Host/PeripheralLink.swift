@@ -73,6 +73,8 @@ actor PeripheralLink {
         let posted = PostedValues()
         /// Whether the values are reported; `false` until the subscription itself was.
         var isReported = false
+        /// Whether a call ends it: values are reported until the peer has responded.
+        var isEnding = false
     }
 
     /// The number of calls that are under way at once, without those beside them.
@@ -331,19 +333,36 @@ actor PeripheralLink {
         }
     }
 
-    /// The values have ended, perhaps before the link: a call that enables them again is not to find them enabled.
+    /// The values have ended, perhaps before the link: a call that enables them again is not to find them enabled. The
+    /// end that a call has requested is reported by that call.
     private func ended(_ number: UInt64, of handle: AttributeHandle) {
-        guard case .up = phase, subscriptions[handle]?.number == number else { return }
+        guard case .up = phase, let subscription = subscriptions[handle], subscription.number == number,
+            !subscription.isEnding
+        else { return }
         subscriptions[handle] = nil
         post { $0.valuesEnded(of: handle) }
     }
 
-    /// Has the peer stop sending a characteristic's values.
+    /// Has the peer stop sending a characteristic's values. Those that come before its response are reported, before
+    /// the call itself.
     ///
-    /// - Throws: `BLEError` if the peer refused it or did not respond; the values end in any case.
-    func unsubscribe(from characteristic: GATTCharacteristic) async throws(BLEError) {
-        guard let subscription = subscriptions.removeValue(forKey: characteristic.valueHandle) else { return }
-        try await subscription.values.unsubscribe()
+    /// - Throws: `BLEError` if the peer refused it or did not respond; the values end in any case. `.disconnected` if
+    ///   the link ended before the response.
+    func unsubscribe(from characteristic: GATTCharacteristic, on peripheral: Peripheral) async throws(BLEError) {
+        let handle = characteristic.valueHandle
+        guard let subscription = subscriptions[handle] else { return }
+        // It stays here: the end of the link, or a change of the services, ends the reports of its values.
+        subscriptions[handle]?.isEnding = true
+        defer { if subscriptions[handle]?.number == subscription.number { subscriptions[handle] = nil } }
+        do throws(BLEError) {
+            try await subscription.values.unsubscribeAfterResponse()
+        } catch {
+            // With the link, the call has no report of its own.
+            if error.code == .disconnected, case .up(let current) = phase, current === peripheral {
+                post { $0.valuesEnded(of: handle) }
+            }
+            throw error
+        }
     }
 
     /// Reports changes of the peer's services from now on, also of a peer that does not agree to announce them.
