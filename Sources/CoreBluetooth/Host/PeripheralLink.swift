@@ -142,6 +142,11 @@ actor PeripheralLink {
 
     // MARK: Beginning and end
 
+    /// Whether this is the link that is up, as far as was reported here.
+    private func isUp(_ peripheral: Peripheral) -> Bool {
+        if case .up(let current) = phase { current === peripheral } else { false }
+    }
+
     /// Whether it waits for the link that follows a lost one.
     var isReconnecting: Bool { lastLink > 0 && options.reconnects }
 
@@ -212,7 +217,7 @@ actor PeripheralLink {
 
     private func readName(of peripheral: Peripheral) async {
         let reading = try? await peripheral.readAll(0x2A00, limit: 1)
-        guard case .up(let current) = phase, current === peripheral else { return }
+        guard isUp(peripheral) else { return }
         let name = String(decoding: reading?.first?.bytes ?? [], as: UTF8.self)
         if !name.isEmpty {
             host.names[peer] = name
@@ -269,7 +274,7 @@ actor PeripheralLink {
         if call.turn != .beside { running -= 1 }
         if call.turn == .alone { isAloneRunning = false }
         if call.awaitsResult { isAwaitingResult = false }
-        guard case .up(let current) = phase, current === peripheral else { return startCalls() }
+        guard isUp(peripheral) else { return startCalls() }
         if let report { post(report) }
         // A call beside others may end before the one that subscribes is reported.
         if call.turn != .beside { reportValues() }
@@ -290,9 +295,7 @@ actor PeripheralLink {
         guard subscriptions[characteristic.valueHandle] == nil else { return }
         let options = SubscribeOptions(capacity: 4_096, byteLimit: 1 << 20)
         let values = try await peripheral.subscribe(to: .characteristic(characteristic), options)
-        guard case .up(let current) = phase, current === peripheral else {
-            return try await values.unsubscribe()
-        }
+        guard isUp(peripheral) else { return try await values.unsubscribe() }
         lastSubscription += 1
         subscriptions[characteristic.valueHandle] = Subscription(number: lastSubscription, values: values)
     }
@@ -358,22 +361,20 @@ actor PeripheralLink {
             try await subscription.values.unsubscribeAfterResponse()
         } catch {
             // With the link, the call has no report of its own.
-            if error.code == .disconnected, case .up(let current) = phase, current === peripheral {
-                post { $0.valuesEnded(of: handle) }
-            }
+            if error.code == .disconnected, isUp(peripheral) { post { $0.valuesEnded(of: handle) } }
             throw error
         }
     }
 
     /// Reports changes of the peer's services from now on, also of a peer that does not agree to announce them.
     func observeServices(of peripheral: Peripheral) {
-        guard observer == nil else { return }
+        guard observer == nil, isUp(peripheral) else { return }
         let changes = peripheral.assumeIsolated { $0.announcedServiceChanges() }
         observer = Task(executorPreference: host.hub.loop) { [weak self] in
             do throws(BLEError) {
                 for try await change in changes {
                     guard let self else { return }
-                    await self.servicesChanged(change.handles)
+                    await self.servicesChanged(change.handles, on: peripheral)
                 }
             } catch {
                 // The end of the link is reported by the link.
@@ -382,7 +383,9 @@ actor PeripheralLink {
         Task(executorPreference: host.hub.loop) { _ = try? await peripheral.serviceChanges() }
     }
 
-    private func servicesChanged(_ handles: ClosedRange<AttributeHandle>) {
+    /// The change may have been read before the end of its link, whose handles are not those of the next one.
+    func servicesChanged(_ handles: ClosedRange<AttributeHandle>, on peripheral: Peripheral) {
+        guard isUp(peripheral) else { return }
         for handle in subscriptions.keys where handles.contains(handle) {
             if let subscription = subscriptions.removeValue(forKey: handle) { endLater(subscription) }
         }
