@@ -52,7 +52,7 @@
     /// Reports the end of `CBPeripheral.setNotifyValue(_:for:)`, before the first value or after the last one.
     ///
     /// `CBCharacteristic.isNotifying` is the outcome. The error is `CBATTError.requestNotSupported` for a
-    /// characteristic that sends no values.
+    /// characteristic that sends no values, and `CBError.invalidHandle` if the device has changed its service meanwhile.
     func peripheral(
         _ peripheral: CBPeripheral, didUpdateNotificationStateFor characteristic: CBCharacteristic,
         error: (any Error)?)

@@ -100,6 +100,8 @@ actor PeripheralLink {
     private var isAwaitingResult = false
     private var subscriptions: [AttributeHandle: Subscription] = [:]
     private var lastSubscription: UInt64 = 0
+    /// The handle of the value that a call subscribes to; `nil` once the peer has changed the services there.
+    private var subscribing: AttributeHandle?
     private var observer: Task<Void, Never>?
 
     /// The event loop of the hub: all of the actor's code runs there.
@@ -290,14 +292,23 @@ actor PeripheralLink {
 
     /// Has the peer send a characteristic's values, which are reported after the call itself.
     ///
-    /// - Throws: `BLEError` as `Peripheral.subscribe(to:_:)` does.
+    /// - Throws: `BLEError` as `Peripheral.subscribe(to:_:)` does. `.servicesChanged` also if the peer has announced that
+    ///   before, and the change was reported meanwhile: the program has no use for the values.
     func subscribe(to characteristic: GATTCharacteristic, on peripheral: Peripheral) async throws(BLEError) {
-        guard subscriptions[characteristic.valueHandle] == nil else { return }
+        let handle = characteristic.valueHandle
+        guard subscriptions[handle] == nil else { return }
+        subscribing = handle
         let options = SubscribeOptions(capacity: 4_096, byteLimit: 1 << 20)
         let values = try await peripheral.subscribe(to: .characteristic(characteristic), options)
         guard isUp(peripheral) else { return try await values.unsubscribe() }
+        guard subscribing == handle else {
+            try? await values.unsubscribe()
+            throw BLEError(
+                .servicesChanged, subject: "\(peer)", during: "subscribe to \(characteristic.uuid)",
+                because: "the peer has changed its services meanwhile", hint: "Discover them again.")
+        }
         lastSubscription += 1
-        subscriptions[characteristic.valueHandle] = Subscription(number: lastSubscription, values: values)
+        subscriptions[handle] = Subscription(number: lastSubscription, values: values)
     }
 
     /// Reports the values of subscriptions that have been reported themselves.
@@ -386,6 +397,7 @@ actor PeripheralLink {
     /// The change may have been read before the end of its link, whose handles are not those of the next one.
     func servicesChanged(_ handles: ClosedRange<AttributeHandle>, on peripheral: Peripheral) {
         guard isUp(peripheral) else { return }
+        if let subscribing, handles.contains(subscribing) { self.subscribing = nil }
         for handle in subscriptions.keys where handles.contains(handle) {
             if let subscription = subscriptions.removeValue(forKey: handle) { endLater(subscription) }
         }
