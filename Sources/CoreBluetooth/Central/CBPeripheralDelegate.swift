@@ -75,9 +75,9 @@
     /// Reports the end of `CBPeripheral.openL2CAPChannel(_:)`. Keep a reference to the channel:
     /// it closes with the last one.
     ///
-    /// The error is `CBError.connectionTimeout` if the device does not respond, or demands a more secure link and no
-    /// pairing is configured, `CBATTError.insufficientAuthentication` if it could not be paired, and otherwise a `CBError`
-    /// with the reason in `localizedDescription`.
+    /// The error is `CBError.connectionTimeout` if the device does not respond, `CBATTError.insufficientAuthentication` if
+    /// it demands a more secure link and could not be paired, or no pairing is configured, and otherwise a `CBError` with
+    /// the reason in `localizedDescription`.
     func peripheral(_ peripheral: CBPeripheral, didOpen channel: CBL2CAPChannel?, error: (any Error)?)
 
     /// Reports a result of Channel Sounding. It is never called on Linux.
