@@ -69,6 +69,21 @@ extension LinkSocket {
             "BT_SECURITY", unsafe ble_set_option(descriptor, SOL_BLUETOOTH, BT_SECURITY, &value, size))
     }
 
+    /// Returns the level of security that the kernel wants for a channel, also while it is being opened; `nil` if that is
+    /// no channel.
+    ///
+    /// It is the one that was requested, until the peer refuses the channel for lack of security (LE Credit Based
+    /// Connection Response, result 0x0005 or 0x0008): then it is one more than the link has, and the kernel reports the
+    /// refusal nowhere else. `BT_SECURITY` returns the level of the link.
+    ///
+    /// Source: `l2cap_le_connect_rsp` in net/bluetooth/l2cap_core.c, `l2cap_sock_getsockopt_old` in l2cap_sock.c.
+    package static func wantedLevel(of descriptor: Int32) -> SocketSecurity.Level? {
+        var mode: UInt32 = 0
+        guard unsafe ble_get_option(descriptor, SOL_L2CAP, L2CAP_LM, &mode, 4) >= 0 else { return nil }
+        if mode & UInt32(L2CAP_LM_SECURE) != 0 { return .high }
+        return mode & UInt32(L2CAP_LM_ENCRYPT) != 0 ? .medium : .low
+    }
+
     /// The security of the link.
     package func securityLevel() throws(SystemCallError) -> SocketSecurity {
         try Self.security(of: descriptor)

@@ -185,6 +185,8 @@ struct FuzzedSession: ~Copyable, FuzzedRun {
                 require(
                     undecided.remove(id) != nil && subscribed.remove(id) != nil,
                     "a subscriber is told once that it failed")
+            case .left(let id):
+                require(subscribed.remove(id) != nil, "a subscriber that leaves is told once that it has left")
             }
         }
     }

@@ -218,8 +218,9 @@ extension FuzzedSession {
     private mutating func subscribe() {
         let choice = script.byte()
         if choice & 1 == 1, let id = subscribed.min(by: { $0.number < $1.number }) {
-            subscribed.remove(id)
             undecided.remove(id)
+            if choice & 2 == 2 { return obey(subscriptions.leave(id)) }
+            subscribed.remove(id)
             return obey(subscriptions.unsubscribe(id))
         }
         guard !isClosed else { return }

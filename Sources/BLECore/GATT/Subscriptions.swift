@@ -5,6 +5,8 @@
 ///   leaves switches it off. In between, subscribers come and go without a request to the peer.
 /// - A subscriber gets values from the moment it subscribes, before the peer's response to the write: a peer may send
 ///   the first value before its response.
+/// - A subscriber that leaves gets no values from that moment on; or, if its owner wants that, those that come before
+///   the peer's response to the write that disables them.
 /// - Every subscriber is notified exactly once of the result of its subscription: `began` or `failed`. After `failed`
 ///   it is gone.
 /// - Names the subscribers of each value. What becomes of a value without one is the owner's concern.
@@ -12,6 +14,8 @@
 /// Invariants
 /// - One write at a time for each value; what changes meanwhile is handled after its response.
 /// - A value is in `entries` as long as it has subscribers or a pending write.
+/// - Only a value that is being switched off has a leaving subscriber. That one does not count as a subscriber: nothing
+///   is written for it.
 /// - Values are handed to the subscribers in the order of their subscription.
 ///
 /// The owner performs the actions in order, and calls `configured` once for every `write`. It also owns the streams,
@@ -52,6 +56,8 @@ package struct Subscriptions: ~Copyable {
         case began(ID, Kind)
         /// The subscription failed.
         case failed(ID, OperationFailure)
+        /// The subscriber of `leave` receives no more values.
+        case left(ID)
     }
 
     /// The value that is written into the configuration descriptor (CCCD) to disable both kinds.
@@ -70,6 +76,11 @@ package struct Subscriptions: ~Copyable {
         var subscribers: [ID]
         /// The subscribers that have not been notified of the beginning.
         var waiting: [ID]
+        /// The last subscriber, if it receives values until the peer has responded.
+        var leaving: ID?
+
+        /// The subscribers that receive values. The one that leaves was there before the others.
+        var recipients: [ID] { leaving.map { [$0] + subscribers } ?? subscribers }
     }
 
     private var entries: [AttributeHandle: Entry] = [:]
@@ -143,6 +154,11 @@ extension Subscriptions {
     /// Ends the subscription of `id`; it receives no values that arrive from now on.
     package mutating func unsubscribe(_ id: ID) -> [Action] {
         for (handle, var entry) in entries {
+            if entry.leaving == id {
+                entry.leaving = nil
+                entries[handle] = entry
+                return []
+            }
             guard let index = entry.subscribers.firstIndex(of: id) else { continue }
             entry.subscribers.remove(at: index)
             entry.waiting.removeAll { $0 == id }
@@ -152,6 +168,16 @@ extension Subscriptions {
             return [.write(handle: entry.configuration.handle, value: Self.cccdDisabled, valueHandle: handle)]
         }
         return []
+    }
+
+    /// Ends the subscription of `id`. If the peer is to disable the value, `id` receives what arrives before the
+    /// response; `left` follows then, otherwise it is returned at once.
+    package mutating func leave(_ id: ID) -> [Action] {
+        let handle = entries.first { $0.value.subscribers.contains(id) }?.key
+        let actions = unsubscribe(id)
+        guard let handle, case .write? = actions.first else { return [.left(id)] }
+        entries[handle]?.leaving = id
+        return actions
     }
 
     /// Reports that the peer has responded to the write for `valueHandle`, or that no response will come.
@@ -179,11 +205,12 @@ extension Subscriptions {
             let reason = entry.configuration.isInferred ? failure.ofInferred(valueHandle) : failure
             return entry.subscribers.map { .failed($0, reason) }
         case (.switchingOff, _):
+            let left = entry.leaving.take().map { [Action.left($0)] } ?? []
             // Whether or not the peer agreed, the next subscriber starts again.
-            guard !entry.subscribers.isEmpty else { return [] }
+            guard !entry.subscribers.isEmpty else { return left }
             entry.state = .switchingOn
             entries[valueHandle] = entry
-            return [
+            return left + [
                 .write(handle: entry.configuration.handle, value: entry.kind.configuration, valueHandle: valueHandle)
             ]
         }
@@ -194,9 +221,10 @@ extension Subscriptions {
     package mutating func servicesChanged(in handles: ClosedRange<AttributeHandle>) -> [ID] {
         var ids: [ID] = []
         for (handle, var entry) in entries where handles.contains(handle) {
-            ids += entry.subscribers
+            ids += entry.recipients
             entry.subscribers = []
             entry.waiting = []
+            entry.leaving = nil
             switch entry.state {
             case .on:
                 entries[handle] = nil
@@ -211,7 +239,7 @@ extension Subscriptions {
 
     /// Forgets everything: the link is gone. Returns the subscribers, which the owner ends.
     package mutating func linkLost() -> [ID] {
-        let ids = entries.values.flatMap { $0.subscribers }
+        let ids = entries.values.flatMap { $0.recipients }
         entries = [:]
         return ids.sorted { $0.number < $1.number }
     }
@@ -262,8 +290,8 @@ extension Subscriptions {
 // MARK: - Values
 
 extension Subscriptions {
-    /// Returns the subscribers that receive a value for `valueHandle`; empty if there are none.
-    package func recipients(of valueHandle: AttributeHandle) -> [ID] { entries[valueHandle]?.subscribers ?? [] }
+    /// Returns the subscribers that receive a value for `valueHandle`, also one that leaves; empty if there are none.
+    package func recipients(of valueHandle: AttributeHandle) -> [ID] { entries[valueHandle]?.recipients ?? [] }
 }
 
 extension CharacteristicProperties {

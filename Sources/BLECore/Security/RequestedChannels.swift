@@ -1,8 +1,8 @@
 // The channels that are requested from peers, and the signs that a peer has refused one for lack of security.
 //
-// A kernel does not report such a refusal. It begins to pair, as nobody has asked it to, for one level more than the
-// link has, and leaves the channel waiting (`l2cap_le_connect_rsp` in net/bluetooth/l2cap_core.c). So the signs are the
-// kernel's questions about that pairing, and its failure:
+// A kernel does not report such a refusal as an error. It begins to pair, as nobody has asked it to, for one level more
+// than the link has, and leaves the channel waiting (`l2cap_le_connect_rsp` in net/bluetooth/l2cap_core.c). So the signs
+// are the kernel's questions about that pairing, and its failure:
 //
 // - A question about a pairing that no task has requested is a sign on any link.
 // - On a link that is encrypted, the kernel needs a key that excludes a man in the middle, and fails the pairing
@@ -11,6 +11,9 @@
 // - On a link that is not encrypted, it reports a Security Request of the peer that it has refused in the same way. The
 //   channel may open all the same, and has some time for that. If the link ends meanwhile, that is the reason: the
 //   kernel disconnects where the peer fails the pairing.
+// - A program that is not configured for pairing is not notified of the kernel's, and where the adapter has no Security
+//   Manager there is none. The sign is the level that the kernel wants for the channel then. Another program, such as
+//   bluetoothd, may reply to the kernel's questions, so the channel has some time to open.
 //
 // Invariants
 // - A sign concerns the requests that are out, and none that follows.
@@ -66,6 +69,13 @@ package struct RequestedChannels: Sendable {
             requests[number]?.refusal = min(request.refusal ?? refusal, refusal)
         }
         return isForChannel
+    }
+
+    /// The kernel wants more security for a channel than was requested.
+    package mutating func securityWanted(for number: UInt64, at now: BootInstant) {
+        guard let request = requests[number] else { return }
+        let refusal = now + Self.grace
+        requests[number]?.refusal = min(request.refusal ?? refusal, refusal)
     }
 
     /// Returns whether the end of the link, or of the channel, means that the peer has refused it for lack of security.

@@ -66,6 +66,9 @@ package struct AdapterSystem: Sendable {
     /// Starts to open a channel to a peer, beside the link that is up.
     package var openChannel:
         @Sendable (BluetoothAddress, AddressType, PeerID, ChannelRequest) throws(SystemCallError) -> LinkSocket
+    /// The level of security that the kernel wants for a channel that is being opened, by the descriptor of its socket;
+    /// `nil` if that is not known.
+    package var wantedLevel: @Sendable (Int32) -> SocketSecurity.Level? = { LinkSocket.wantedLevel(of: $0) }
     /// The handle of the link to this address that is up on an adapter, of this or another program.
     package var linkHandle: @Sendable (UInt16, BluetoothAddress) -> ConnectionHandle?
     /// The peer's address of the link that is up with this handle on an adapter, as the kernel has it: the one of its

@@ -57,6 +57,9 @@ extension Adapter {
             let step = min(deadline, loop.now() + Self.channelPause)
             let wake = await awaitWritable(socket.descriptor, until: step)
             let progress = socket.finishConnect()
+            if progress == .pending, isMoreSecurityWanted(for: request, at: socket.descriptor) {
+                security.securityWanted(forChannel: number, at: loop.now())
+            }
             switch (progress, wake) {
             case (.failed(let errno), _):
                 throw openingFailure(errno, request, number, on: link)
@@ -69,6 +72,12 @@ extension Adapter {
                     openingChannel: EACCES, psm: request.psm, peer: peer, adapter: name,
                     isEncrypted: request.isEncrypted)
             case (.pending, _) where loop.now() >= deadline:
+                // There was no more time for it to open.
+                if !security.isConfigured, security.isChannelRefusedByItsEnd(number) {
+                    throw BLEError(
+                        openingChannel: EACCES, psm: request.psm, peer: peer, adapter: name,
+                        isEncrypted: request.isEncrypted)
+                }
                 throw BLEError(
                     openingChannelTimedOut: request.psm, peer: peer,
                     isEncrypted: request.isEncrypted || links.encryptionBeginning(of: link) != nil,
@@ -93,6 +102,12 @@ extension Adapter {
             throw BLEError(openingChannel: SystemCallError.notConnected, psm: request.psm, peer: peer, adapter: name)
         }
         return socket
+    }
+
+    /// Whether the peer has refused a channel for lack of security, where the management interface does not show that.
+    private func isMoreSecurityWanted(for request: ChannelRequest, at descriptor: Int32) -> Bool {
+        guard !security.isConfigured, let level = system.wantedLevel(descriptor) else { return false }
+        return level > request.security ?? .low
     }
 
     /// Returns why a channel that was being opened has failed: if it has ended, and its link is up, the peer has closed

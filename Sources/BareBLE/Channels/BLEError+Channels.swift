@@ -80,7 +80,7 @@ extension BLEError {
     }
 
     /// Describes that a channel was not open in time. A refusal for lack of security may be the reason: the kernel
-    /// reports none, and only its questions about a pairing, which it asks by the management interface, are a sign.
+    /// reports none as an error, and the signs of it may be missing.
     ///
     /// - Parameters:
     ///   - isEncrypted: Whether the link is known to be encrypted.
@@ -92,8 +92,8 @@ extension BLEError {
             } else if isPairingConfigured {
                 "It may require an encrypted link: pair first."
             } else {
-                "It may require an encrypted link, which the kernel does not report to a program without "
-                    + "`Configuration.security`: set that, and pair first, or set `SecurityConfiguration.onDemand`."
+                "It may require an encrypted link: set `Configuration.security`, and pair first, or set "
+                    + "`SecurityConfiguration.onDemand`."
             }
         self.init(
             .timedOut, subject: "\(peer)", during: BLEError.opening(psm), because: "the channel did not open in time",

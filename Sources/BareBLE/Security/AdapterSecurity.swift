@@ -129,6 +129,11 @@ final class AdapterSecurity: @unchecked Sendable {
         requestedChannels.pairingFailed(with: peer, at: now)
     }
 
+    /// The kernel wants more security for a channel than was requested.
+    func securityWanted(forChannel number: UInt64, at now: BootInstant) {
+        requestedChannels.securityWanted(for: number, at: now)
+    }
+
     /// Whether the end of a channel that is being opened means that the peer has refused it for lack of security.
     func isChannelRefusedByItsEnd(_ number: UInt64) -> Bool { requestedChannels.isRefusedByItsEnd(number) }
 

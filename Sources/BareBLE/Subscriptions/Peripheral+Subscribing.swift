@@ -155,11 +155,27 @@ extension Peripheral {
     /// Ends subscriptions; returns when the peer has been informed, if it must be.
     func unsubscribe(_ numbers: [UInt64]) async throws(BLEError) {
         let writes = numbers.flatMap { write(subscriptionHub.stopListening(Subscriptions.ID($0))) }
+        let failure = await failures(of: writes).first { $0 != .linkLost }
+        if let failure { throw BLEError(failure, subject: name, during: "unsubscribe") }
+    }
+
+    /// Ends subscriptions, which receive the values that come before the peer's response; returns after that.
+    ///
+    /// - Throws: `BLEError` as `unsubscribe(_:)` does, and `.disconnected` if the link ended before the response.
+    func unsubscribeAfterResponse(_ numbers: [UInt64]) async throws(BLEError) {
+        if end != nil { throw endError(during: "unsubscribe") }
+        let writes = numbers.flatMap { write(subscriptionHub.stopListeningAfterResponse(Subscriptions.ID($0))) }
+        let failures = await failures(of: writes)
+        if failures.contains(.linkLost) { throw endError(during: "unsubscribe") }
+        if let failure = failures.first { throw BLEError(failure, subject: name, during: "unsubscribe") }
+    }
+
+    private func failures(of writes: [Task<Result<Void, OperationFailure>, Never>]) async -> [OperationFailure] {
         var failures: [OperationFailure] = []
         for write in writes {
-            if case .failure(let failure) = await write.value, failure != .linkLost { failures.append(failure) }
+            if case .failure(let failure) = await write.value { failures.append(failure) }
         }
-        if let failure = failures.first { throw BLEError(failure, subject: name, during: "unsubscribe") }
+        return failures
     }
 
     /// Ends subscriptions without a task that waits for the result.

@@ -13,8 +13,8 @@ internal import BLELinux
 //   result by `configured`.
 //
 // Invariants
-// - A listener exists for every tap and for every subscriber of the machine, except the library's own once it has
-//   begun, and for nothing else.
+// - A listener exists for every tap and for every subscriber of the machine, also one that leaves, except the library's
+//   own once it has begun, and for nothing else.
 // - A collector is in `collectors` from the beginning of its call to the end; its listener may end earlier.
 // - A call that waits is known by the number of its waiter, in its listener or in its collector.
 // - Only the peripheral uses it, on its event loop. The peripheral reports what the deadlines and the cancellation of
@@ -242,6 +242,17 @@ extension SubscriptionHub {
         return perform(machine.unsubscribe(id))
     }
 
+    /// Removes a subscriber when the peer has responded, if it is to disable the values: those that come before are for
+    /// it too. Does nothing if its subscription has ended.
+    func stopListeningAfterResponse(_ id: ID) -> [CCCDWrite] {
+        guard let listener = listeners[id], listener.pending == nil, !taps.contains(id) else {
+            return stopListening(id)
+        }
+        // Others may have the value for themselves from now on.
+        listeners[id]?.sharing = nil
+        return perform(machine.leave(id))
+    }
+
     /// Reports that the library's own subscription has begun or failed. Its values need no listener: the peripheral
     /// always reads them.
     func ownSubscriptionBegan() {
@@ -285,6 +296,8 @@ extension SubscriptionHub {
             case .failed(let id, let failure):
                 resumePending(id, .failure(.operation(failure)))
                 failed.append(id)
+            case .left(let id):
+                listeners[id] = nil
             }
         }
         // The first one last: it has the early values, which are for the next sequence once none of the others is left.
@@ -347,7 +360,8 @@ extension SubscriptionHub {
     /// - Returns: The subscribers whose sequences have ended here, by their policy.
     func received(_ value: ReceivedValue, isOwn: Bool) -> [ID] {
         var ended: [ID] = []
-        for id in machine.recipients(of: value.handle) {
+        let recipients = machine.recipients(of: value.handle)
+        for id in recipients {
             switch listeners[id]?.destination {
             case .stream(let buffer)?:
                 if !buffer.yield(value, bytes: value.bytes.count) { ended.append(id) }
@@ -359,7 +373,7 @@ extension SubscriptionHub {
             guard case .stream(let buffer)? = listeners[id]?.destination else { continue }
             if !buffer.yield(value, bytes: value.bytes.count) { ended.append(id) }
         }
-        if !isOwn, taps.isEmpty, !machine.isWanted(value.handle) { unsolicitedCount += early.keep(value) }
+        if !isOwn, taps.isEmpty, recipients.isEmpty { unsolicitedCount += early.keep(value) }
         return ended
     }
 

@@ -68,6 +68,7 @@ extension VirtualRadio {
             while opening.isConnecting, socket.send([UInt8](repeating: 0, count: 1000)) == .sent {}
             return socket
         }
+        system.wantedLevel = { descriptor in self.assumeIsolated { $0.wantedLevels[descriptor] } }
         system.listenForChannels = { own, request throws(SystemCallError) in
             // The process has no capability for the PSMs that the Bluetooth SIG assigns.
             guard request.psm == 0 || request.psm >= 0x0080 else { throw SystemCallError(call: "bind", errno: EACCES) }

@@ -57,6 +57,7 @@ public actor VirtualRadio {
     let links: RadioLinks
     let listeners = RadioListeners()
     let channelListeners = RadioChannelListeners()
+    let wantedLevels = WantedLevels()
     let peripherals: PlacedPeripherals
     let centrals: PlacedCentrals
     let announcements = AdapterAnnouncements()

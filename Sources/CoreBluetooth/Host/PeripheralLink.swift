@@ -73,6 +73,8 @@ actor PeripheralLink {
         let posted = PostedValues()
         /// Whether the values are reported; `false` until the subscription itself was.
         var isReported = false
+        /// Whether a call ends it: values are reported until the peer has responded.
+        var isEnding = false
     }
 
     /// The number of calls that are under way at once, without those beside them.
@@ -98,6 +100,8 @@ actor PeripheralLink {
     private var isAwaitingResult = false
     private var subscriptions: [AttributeHandle: Subscription] = [:]
     private var lastSubscription: UInt64 = 0
+    /// The handle of the value that a call subscribes to; `nil` once the peer has changed the services there.
+    private var subscribing: AttributeHandle?
     private var observer: Task<Void, Never>?
 
     /// The event loop of the hub: all of the actor's code runs there.
@@ -139,6 +143,11 @@ actor PeripheralLink {
     }
 
     // MARK: Beginning and end
+
+    /// Whether this is the link that is up, as far as was reported here.
+    private func isUp(_ peripheral: Peripheral) -> Bool {
+        if case .up(let current) = phase { current === peripheral } else { false }
+    }
 
     /// Whether it waits for the link that follows a lost one.
     var isReconnecting: Bool { lastLink > 0 && options.reconnects }
@@ -210,7 +219,7 @@ actor PeripheralLink {
 
     private func readName(of peripheral: Peripheral) async {
         let reading = try? await peripheral.readAll(0x2A00, limit: 1)
-        guard case .up(let current) = phase, current === peripheral else { return }
+        guard isUp(peripheral) else { return }
         let name = String(decoding: reading?.first?.bytes ?? [], as: UTF8.self)
         if !name.isEmpty {
             host.names[peer] = name
@@ -267,7 +276,7 @@ actor PeripheralLink {
         if call.turn != .beside { running -= 1 }
         if call.turn == .alone { isAloneRunning = false }
         if call.awaitsResult { isAwaitingResult = false }
-        guard case .up(let current) = phase, current === peripheral else { return startCalls() }
+        guard isUp(peripheral) else { return startCalls() }
         if let report { post(report) }
         // A call beside others may end before the one that subscribes is reported.
         if call.turn != .beside { reportValues() }
@@ -283,16 +292,23 @@ actor PeripheralLink {
 
     /// Has the peer send a characteristic's values, which are reported after the call itself.
     ///
-    /// - Throws: `BLEError` as `Peripheral.subscribe(to:_:)` does.
+    /// - Throws: `BLEError` as `Peripheral.subscribe(to:_:)` does. `.servicesChanged` also if the peer has announced that
+    ///   before, and the change was reported meanwhile: the program has no use for the values.
     func subscribe(to characteristic: GATTCharacteristic, on peripheral: Peripheral) async throws(BLEError) {
-        guard subscriptions[characteristic.valueHandle] == nil else { return }
+        let handle = characteristic.valueHandle
+        guard subscriptions[handle] == nil else { return }
+        subscribing = handle
         let options = SubscribeOptions(capacity: 4_096, byteLimit: 1 << 20)
         let values = try await peripheral.subscribe(to: .characteristic(characteristic), options)
-        guard case .up(let current) = phase, current === peripheral else {
-            return try await values.unsubscribe()
+        guard isUp(peripheral) else { return try await values.unsubscribe() }
+        guard subscribing == handle else {
+            try? await values.unsubscribe()
+            throw BLEError(
+                .servicesChanged, subject: "\(peer)", during: "subscribe to \(characteristic.uuid)",
+                because: "the peer has changed its services meanwhile", hint: "Discover them again.")
         }
         lastSubscription += 1
-        subscriptions[characteristic.valueHandle] = Subscription(number: lastSubscription, values: values)
+        subscriptions[handle] = Subscription(number: lastSubscription, values: values)
     }
 
     /// Reports the values of subscriptions that have been reported themselves.
@@ -331,30 +347,45 @@ actor PeripheralLink {
         }
     }
 
-    /// The values have ended, perhaps before the link: a call that enables them again is not to find them enabled.
+    /// The values have ended, perhaps before the link: a call that enables them again is not to find them enabled. The
+    /// end that a call has requested is reported by that call.
     private func ended(_ number: UInt64, of handle: AttributeHandle) {
-        guard case .up = phase, subscriptions[handle]?.number == number else { return }
+        guard case .up = phase, let subscription = subscriptions[handle], subscription.number == number,
+            !subscription.isEnding
+        else { return }
         subscriptions[handle] = nil
         post { $0.valuesEnded(of: handle) }
     }
 
-    /// Has the peer stop sending a characteristic's values.
+    /// Has the peer stop sending a characteristic's values. Those that come before its response are reported, before
+    /// the call itself.
     ///
-    /// - Throws: `BLEError` if the peer refused it or did not respond; the values end in any case.
-    func unsubscribe(from characteristic: GATTCharacteristic) async throws(BLEError) {
-        guard let subscription = subscriptions.removeValue(forKey: characteristic.valueHandle) else { return }
-        try await subscription.values.unsubscribe()
+    /// - Throws: `BLEError` if the peer refused it or did not respond; the values end in any case. `.disconnected` if
+    ///   the link ended before the response.
+    func unsubscribe(from characteristic: GATTCharacteristic, on peripheral: Peripheral) async throws(BLEError) {
+        let handle = characteristic.valueHandle
+        guard let subscription = subscriptions[handle] else { return }
+        // It stays here: the end of the link, or a change of the services, ends the reports of its values.
+        subscriptions[handle]?.isEnding = true
+        defer { if subscriptions[handle]?.number == subscription.number { subscriptions[handle] = nil } }
+        do throws(BLEError) {
+            try await subscription.values.unsubscribeAfterResponse()
+        } catch {
+            // With the link, the call has no report of its own.
+            if error.code == .disconnected, isUp(peripheral) { post { $0.valuesEnded(of: handle) } }
+            throw error
+        }
     }
 
     /// Reports changes of the peer's services from now on, also of a peer that does not agree to announce them.
     func observeServices(of peripheral: Peripheral) {
-        guard observer == nil else { return }
+        guard observer == nil, isUp(peripheral) else { return }
         let changes = peripheral.assumeIsolated { $0.announcedServiceChanges() }
         observer = Task(executorPreference: host.hub.loop) { [weak self] in
             do throws(BLEError) {
                 for try await change in changes {
                     guard let self else { return }
-                    await self.servicesChanged(change.handles)
+                    await self.servicesChanged(change.handles, on: peripheral)
                 }
             } catch {
                 // The end of the link is reported by the link.
@@ -363,7 +394,10 @@ actor PeripheralLink {
         Task(executorPreference: host.hub.loop) { _ = try? await peripheral.serviceChanges() }
     }
 
-    private func servicesChanged(_ handles: ClosedRange<AttributeHandle>) {
+    /// The change may have been read before the end of its link, whose handles are not those of the next one.
+    func servicesChanged(_ handles: ClosedRange<AttributeHandle>, on peripheral: Peripheral) {
+        guard isUp(peripheral) else { return }
+        if let subscribing, handles.contains(subscribing) { self.subscribing = nil }
         for handle in subscriptions.keys where handles.contains(handle) {
             if let subscription = subscriptions.removeValue(forKey: handle) { endLater(subscription) }
         }

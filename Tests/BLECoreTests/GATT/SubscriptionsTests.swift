@@ -60,6 +60,77 @@ import Testing
         #expect(unknown == [])
     }
 
+    /// The peer sends values until it has responded to the write, whatever its response.
+    @Test(.row("G24"), arguments: [true, false])
+    func valuesBeforeTheResponseAreForTheOneThatLeaves(agreed: Bool) {
+        var subscriptions = subscribed(ID(1))
+        var actions = subscriptions.leave(ID(1))
+        #expect(actions == [off])
+        var (recipients, isWanted) = (subscriptions.recipients(of: 3), subscriptions.isWanted(3))
+        #expect(recipients == [ID(1)] && !isWanted)
+        actions = subscriptions.configured(3, agreed ? .success(()) : .failure(refused))
+        #expect(actions == [.left(ID(1))])
+        (recipients, isWanted) = (subscriptions.recipients(of: 3), subscriptions.isWanted(3))
+        #expect(recipients == [] && !isWanted)
+        actions = subscriptions.leave(ID(1))
+        #expect(actions == [.left(ID(1))])
+    }
+
+    /// The peer is not asked to stop, so there is no response.
+    @Test func oneThatLeavesOthersHasLeftAtOnce() {
+        var subscriptions = subscribed(ID(1), ID(2))
+        var actions = subscriptions.leave(ID(1))
+        #expect(actions == [.left(ID(1))])
+        var recipients = subscriptions.recipients(of: 3)
+        #expect(recipients == [ID(2)])
+        // Nor is it while the value is switched on.
+        subscriptions = Subscriptions()
+        _ = subscriptions.subscribe(ID(3), to: rate, cccd: rateCCCD)
+        actions = subscriptions.leave(ID(3))
+        #expect(actions == [.left(ID(3))])
+        recipients = subscriptions.recipients(of: 3)
+        #expect(recipients == [])
+        actions = subscriptions.configured(3, .success(()))
+        #expect(actions == [off])
+    }
+
+    /// The new one gets values from its beginning, the one that leaves until the response to the first write.
+    @Test func joiningOneThatLeavesSwitchesOnAgain() {
+        var subscriptions = subscribed(ID(1))
+        _ = subscriptions.leave(ID(1))
+        var actions = subscriptions.subscribe(ID(2), to: rate, cccd: rateCCCD)
+        #expect(actions == [])
+        var recipients = subscriptions.recipients(of: 3)
+        #expect(recipients == [ID(1), ID(2)])
+        actions = subscriptions.configured(3, .success(()))
+        #expect(actions == [.left(ID(1)), on])
+        recipients = subscriptions.recipients(of: 3)
+        #expect(recipients == [ID(2)])
+        actions = subscriptions.configured(3, .success(()))
+        #expect(actions == [.began(ID(2), .notification)])
+    }
+
+    @Test func oneThatLeavesEndsWithTheLinkTheServicesOrByItself() {
+        var subscriptions = subscribed(ID(1))
+        _ = subscriptions.leave(ID(1))
+        var ended = subscriptions.linkLost()
+        #expect(ended == [ID(1)])
+        subscriptions = subscribed(ID(1))
+        _ = subscriptions.leave(ID(1))
+        ended = subscriptions.servicesChanged(in: 1...5)
+        #expect(ended == [ID(1)])
+        var actions = subscriptions.configured(3, .success(()))
+        #expect(actions == [])
+        subscriptions = subscribed(ID(1))
+        _ = subscriptions.leave(ID(1))
+        actions = subscriptions.unsubscribe(ID(1))
+        #expect(actions == [])
+        let recipients = subscriptions.recipients(of: 3)
+        #expect(recipients == [])
+        actions = subscriptions.configured(3, .success(()))
+        #expect(actions == [])
+    }
+
     @Test func everySubscriberGetsEveryValueInOrder() {
         let subscriptions = subscribed(ID(5), ID(2), ID(9))
         let recipients = subscriptions.recipients(of: 3)

@@ -72,6 +72,23 @@ import Testing
         #expect(channels.isRefused(asked, at: Self.start + .seconds(1)))
     }
 
+    @Test("a channel for which the kernel wants more security has some time to open")
+    func securityWanted() {
+        var channels = RequestedChannels()
+        let number = channels.begin(with: Self.peer, isEncrypted: false)
+        let beside = channels.begin(with: Self.peer, isEncrypted: false)
+        channels.securityWanted(for: number, at: Self.start)
+        #expect(channels.isRefusedByItsEnd(number))
+        // Asking again does not extend that.
+        channels.securityWanted(for: number, at: Self.start + .seconds(1))
+        #expect(!channels.isRefused(number, at: Self.start + .milliseconds(1_999)))
+        #expect(channels.isRefused(number, at: Self.start + .seconds(2)))
+        #expect(!channels.isRefused(beside, at: Self.start + .seconds(60)))
+        channels.end(number)
+        channels.securityWanted(for: number, at: Self.start)
+        #expect(!channels.isRefused(number, at: Self.start + .seconds(60)))
+    }
+
     @Test("without a request nothing is refused")
     func withoutRequest() {
         var channels = RequestedChannels()

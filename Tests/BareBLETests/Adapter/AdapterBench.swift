@@ -36,6 +36,8 @@ struct AdapterBench: Sendable {
         var channelLastPackets: [[UInt8]] = []
         /// Whether a channel waits for its peer's response.
         var holdsChannels = false
+        /// The level of security that the kernel wants for channels.
+        var wantedLevel: SocketSecurity.Level?
         /// Whether a link that the kernel makes stays on its way.
         var holdsLinks = false
         /// Whether the radio is blocked.
@@ -124,6 +126,7 @@ extension AdapterSystem {
             while holds, socket.send([UInt8](repeating: 0, count: 1000)) == .sent {}
             return socket
         }
+        system.wantedLevel = { _ in kernel.withLock { $0.wantedLevel } }
         system.openChannel = { _, _, _, _ throws(SystemCallError) in
             let (error, holds) = kernel.withLock { kernel -> (Int32?, Bool) in
                 kernel.channels += 1

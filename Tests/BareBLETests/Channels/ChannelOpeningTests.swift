@@ -41,10 +41,45 @@ import Testing
         #expect(bench.kernel.withLock { $0.channels } == 0)
     }
 
-    /// The program has no bonds, so that it cannot know whether the peer has refused the channel.
+    /// The program has no bonds, and the kernel reports the refusal by nothing else. At the deadline it is known too.
+    @Test(arguments: [Duration.seconds(5), .seconds(1)])
+    func aRefusalIsKnownByTheLevelThatTheKernelWants(_ timeout: Duration) async throws {
+        let (bench, controls) = try await connected()
+        bench.kernel.withLock { kernel in
+            kernel.holdsChannels = true
+            kernel.wantedLevel = .medium
+        }
+        let begin = bench.clock.now
+        let request = ChannelRequest(psm: 0x80, receiveMTU: 672, timeout: timeout)
+        await fails(.insufficientSecurity, controls, request, errno: 13)
+        #expect(bench.clock.now - begin < .seconds(3))
+        await closed(bench)
+    }
+
+    /// Another program may reply to the kernel's questions about the pairing.
+    @Test func aRefusedChannelHasSomeTimeToOpen() async throws {
+        let (bench, controls) = try await connected()
+        bench.kernel.withLock { kernel in
+            kernel.holdsChannels = true
+            kernel.wantedLevel = .medium
+        }
+        let opening = testTask {
+            let socket = try await controls.openChannel(request)
+            return socket.isConnecting
+        }
+        await bench.until { bench.kernel.withLock { $0.channelEnd != nil } }
+        try await bench.clock.sleep(for: .seconds(1))
+        bench.kernel.withLock { $0.channelEnd?.drain() }
+        #expect(try await opening.value == false)
+    }
+
+    /// The peer does not respond.
     @Test func theDeadlineEndsTheAttempt() async throws {
         let (bench, controls) = try await connected()
-        bench.kernel.withLock { $0.holdsChannels = true }
+        bench.kernel.withLock { kernel in
+            kernel.holdsChannels = true
+            kernel.wantedLevel = .low
+        }
         do throws(BLEError) {
             _ = try await controls.openChannel(
                 ChannelRequest(psm: 0x80, receiveMTU: 672, timeout: .milliseconds(50)))

@@ -18,6 +18,7 @@ struct KernelChannelTests {
         static let closing: UInt16 = 0x82
         static let miser: UInt16 = 0x83
         static let silent: UInt16 = 0x84
+        static let locked: UInt16 = 0x86
     }
 
     private let central = Central()
@@ -170,6 +171,15 @@ struct KernelChannelTests {
         #expect(try await iterator.next() == [4])
         await channel.close()
         try await becomes(0, link)
+        await link.disconnect()
+    }
+
+    /// The kernel reports the refusal by the level alone that it wants for the channel then.
+    @Test func aRefusalForLackOfSecurityIsReported() async throws {
+        let link = try await courier()
+        await #expect(throws: error(.insufficientSecurity)) { _ = try await link.openChannel(psm: PSM.locked) }
+        #expect(await link.isConnected)
+        #expect(try await link.read(progress).count == 4)
         await link.disconnect()
     }
 

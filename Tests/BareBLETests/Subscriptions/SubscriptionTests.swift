@@ -140,6 +140,27 @@ import Testing
         #expect(await !peripheral.isSubscribed(to: 0x2A19))
     }
 
+    /// Until the peer has responded it gets values, which others may demand for themselves by then.
+    @Test(.timeLimit(.minutes(1))) func oneThatLeavesKeepsNoOtherOut() async throws {
+        let peripheral = VirtualPeripheral(.heartRate)
+        let device = try await central.attach(to: peripheral)
+        let (requests, request) = AsyncStream.makeStream(of: Void.self)
+        await peripheral.behave { pdu, respond in
+            // ATT_WRITE_REQ with notifications disabled.
+            let isStop = pdu.count == 5 && pdu[0] == 0x12 && pdu[3...] == [0, 0]
+            if isStop { request.yield() }
+            return respond(pdu).map { (delay: isStop ? .milliseconds(50) : .zero, pdu: $0) }
+        }
+        let options = SubscribeOptions(sharing: .exclusive)
+        let values = try await device.subscribe(to: 0x2A37, options)
+        let leaving = Task { try await values.unsubscribeAfterResponse() }
+        for await _ in requests { break }
+        let next = try await device.subscribe(to: 0x2A37, options)
+        try await leaving.value
+        #expect(await device.subscriptions.map(\.handle) == [next.handle])
+        await device.disconnect()
+    }
+
     @Test func droppingTheSequenceReportsThePeer() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)

@@ -1187,6 +1187,40 @@ import Testing
         }
     }
 
+    /// The device announces a change of all services, and has changed none. The characteristic is subscribed to before
+    /// the change is reported, which takes a discovery.
+    @Test func s11ASubscriptionToAChangedServiceFailsAndLeavesNothing() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(
+                VirtualDevice(
+                    name: "Changing",
+                    services: [
+                        .genericAccess(name: "Changing", appearance: 0), .genericAttribute(databaseHash: nil),
+                        VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, .notify)]),
+                    ]))
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let value = try #require(try await bench.discover(peripheral, recorder)[CBUUID(string: "FFF1")])
+            // The device is asked to announce changes by then.
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(await device.isSubscribed(to: 0x2A05))
+            // Generic Access has five attributes; a service and a declaration come before the value of Service Changed.
+            await device.send(raw: [0x1D, 8, 0, 1, 0, 0xFF, 0xFF])
+            await bench.time.settle()
+            peripheral.setNotifyValue(true, for: value)
+            try await recorder.wait(for: "didUpdateNotificationStateFor")
+            #expect(
+                recorder.lines == ["didModifyServices [\"FFF0\"]", "didUpdateNotificationStateFor FFF1 false CB 2"])
+            #expect(await !device.isSubscribed(to: 0xFFF1))
+            // What the device has by now can be subscribed to.
+            let again = try #require(try await bench.discover(peripheral, recorder)[CBUUID(string: "FFF1")])
+            peripheral.setNotifyValue(true, for: again)
+            try await recorder.wait(for: "didUpdateNotificationStateFor FFF1 true nil")
+            #expect(try await device.notify(0xFFF1, [5]))
+            try await recorder.wait(for: "didUpdateValueFor FFF1 [5]")
+        }
+    }
+
     /// The device refuses to announce changes, and announces one all the same.
     @Test func s11ChangesAreSeenAlsoIfThePeerRefusesToAnnounceThem() async throws {
         try await Bench.run { bench in

@@ -114,16 +114,18 @@ import Testing
         }
     }
 
-    /// The kernel does not report the refusal.
+    /// The kernel does not pair, and reports the refusal by the level alone that it wants.
     @Test func s12ARefusedChannelIsReportedWithoutConfiguration() async throws {
         try await Bench.run { bench in
             let device = await bench.radio.add(Self.lock())
             await device.setReaction(toChannels: 0x80, .acceptEncrypted)
             let (manager, recorder, peripheral, _) = try await connect(bench)
             peripheral.openL2CAPChannel(0x80)
-            try await recorder.wait(for: "didOpen 0 CB 6")
+            let begin = bench.time.now
+            try await recorder.wait(for: "didOpen 0 ATT 5")
+            #expect(bench.time.now - begin < .seconds(3))
             let text = try #require(recorder.errors.first).localizedDescription
-            #expect(text.contains("which the kernel does not report"), "\(text)")
+            #expect(text.contains("the peer requires a more secure link"), "\(text)")
             #expect(await device.pairingCount == 0)
             #expect(peripheral.state == .connected)
             _ = manager

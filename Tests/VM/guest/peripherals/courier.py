@@ -1,7 +1,7 @@
 """A peripheral with credit-based channels: "Courier", D1:00:00:00:00:04/random.
 
-Behind its PSMs are an echo, a source of numbered packets, a peer that says goodbye, one that is sparing with credits, and one
-that never responds. Three characteristics say how far source and miser are, and have the miser be generous.
+Behind its PSMs are an echo, a source of numbered packets, a peer that says goodbye, one that is sparing with credits, one
+that never responds, and one that refuses all for lack of security. Three characteristics say how far source and miser are, and have the miser be generous.
 """
 
 import asyncio
@@ -9,12 +9,12 @@ import struct
 
 from bumble.core import AdvertisingData
 from bumble.gatt import Characteristic, CharacteristicValue, Service
-from bumble.l2cap import L2CAP_LE_Flow_Control_Credit, LeCreditBasedChannelSpec
+from bumble.l2cap import L2CAP_LE_Credit_Based_Connection_Response, L2CAP_LE_Flow_Control_Credit, LeCreditBasedChannelSpec
 
 from common import FLAGS, device, vendor
 
 ADDRESS = "D1:00:00:00:00:04"
-ECHO, SOURCE, CLOSING, MISER, SILENT = 0x80, 0x81, 0x82, 0x83, 0x84
+ECHO, SOURCE, CLOSING, MISER, SILENT, LOCKED = 0x80, 0x81, 0x82, 0x83, 0x84, 0x86
 PACKETS = 800
 Can, Allow = Characteristic.Properties, Characteristic
 
@@ -52,8 +52,17 @@ class Courier:
         server(MISER, self.hold_credits, 4, mtu=100)
         manager = self.device.l2cap_channel_manager
         respond = manager.on_l2cap_le_credit_based_connection_request
-        manager.on_l2cap_le_credit_based_connection_request = lambda connection, cid, request: (
-            None if request.le_psm == SILENT else respond(connection, cid, request))
+
+        def requested(connection, cid, request):
+            if request.le_psm == LOCKED:
+                results = L2CAP_LE_Credit_Based_Connection_Response.Result
+                manager.send_control_frame(connection, cid, L2CAP_LE_Credit_Based_Connection_Response(
+                    identifier=request.identifier, destination_cid=0, mtu=0, mps=0, initial_credits=0,
+                    result=results.CONNECTION_REFUSED_INSUFFICIENT_AUTHENTICATION))
+            elif request.le_psm != SILENT:
+                respond(connection, cid, request)
+
+        manager.on_l2cap_le_credit_based_connection_request = requested
 
     def echo(self, channel):
         waiting = asyncio.Queue()
