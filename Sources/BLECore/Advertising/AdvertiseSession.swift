@@ -305,7 +305,7 @@ extension AdvertiseSession {
         guard controller.supports(plan) else { return (id, [.notify(.failed(id, .notSupported))]) }
         // With one advertiser, a new set begins by disabling what an earlier one may have left.
         if !controller.hasSets { entries.removeAll { $0.isAbandoned } }
-        guard entries.count(where: { $0.isWanted }) < controller.setLimit, let handle = freeHandle
+        guard entries.count(where: { $0.isWanted }) < controller.setLimit, let handle = takeHandle()
         else {
             return (id, [.notify(.failed(id, .noFreeSet(limit: controller.setLimit)))])
         }
@@ -590,12 +590,33 @@ extension AdvertiseSession {
         return true
     }
 
-    private var freeHandle: UInt8? {
-        Self.handles.first { handle in !others.contains(handle) && !entries.contains { $0.handle == handle } }
+    /// Returns the handle of a new set. One whose removal has failed is forgotten for it before more handles are in use
+    /// than the controller has sets: no sweep would look for those, and the controller may have no room for another.
+    private mutating func takeHandle() -> UInt8? {
+        let first = freeHandle(in: Self.handles.prefix(controller.setLimit))
+        return first ?? takeUnremovedHandle() ?? freeHandle(in: Self.handles[...])
     }
 
-    /// The handles of the sets that are not removed.
-    package var usedHandles: Set<UInt8> { Set(entries.map { $0.handle }) }
+    private func freeHandle(in handles: Slice<ClosedRange<UInt8>>) -> UInt8? {
+        handles.first { handle in !others.contains(handle) && !entries.contains { $0.handle == handle } }
+    }
+
+    /// Forgets a set whose removal has failed, and returns its handle. The set that gets it begins with the removal.
+    private mutating func takeUnremovedHandle() -> UInt8? {
+        for index in entries.indices where entries[index].isAbandoned && !isCommandOut(for: entries[index].id) {
+            return entries.remove(at: index).handle
+        }
+        return nil
+    }
+
+    /// The handles that no other process may have: those of the sets that are not removed, and those where sets of a
+    /// killed program are still looked for.
+    package var usedHandles: Set<UInt8> {
+        let used = Set(entries.map { $0.handle })
+        guard let sweep, !used.isEmpty else { return used }
+        return used.union(
+            Self.handles.prefix(controller.setLimit).filter { $0 >= sweep.handle && !others.contains($0) })
+    }
 
     private func index(of id: SetID) -> Int? {
         entries.firstIndex { $0.id == id }

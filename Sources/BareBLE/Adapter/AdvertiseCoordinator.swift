@@ -230,6 +230,8 @@ final class AdvertiseCoordinator {
     func linkEnded() -> [Action] { machine?.linkEnded(at: loop.now()) ?? [] }
 
     func adapterDown() -> [Action] {
+        // What was to be removed after its task has ended may be removed now.
+        defer { releaseHandles() }
         others = OtherAdvertising()
         return machine?.adapterDown() ?? []
     }

@@ -122,6 +122,18 @@ import Testing
         #expect(run.session.usedHandles == [0xE2])
     }
 
+    /// Another process would have its new set removed.
+    @Test func theHandlesThatAreStillLookedAtAreNotFree() throws {
+        let run = AdvertiseRun(hasSets: true, setLimit: 4, at: start)
+        let id = run.start(try Self.plan(), avoiding: [0xE2])
+        #expect(run.session.usedHandles == [0xE0, 0xE1, 0xE3])
+        run.perform(run.session.stop(id, at: run.now))
+        run.respond()
+        #expect(run.session.usedHandles == [0xE0, 0xE1, 0xE3])
+        run.respondAll()
+        #expect(run.session.usedHandles.isEmpty && run.events == [.failed(id, .stopped), .stopped(id, nil)])
+    }
+
     @Test func aSilentControllerIsNotSweptToItsEnd() throws {
         let run = AdvertiseRun(hasSets: true, setLimit: 16, at: start)
         let id = run.start(try Self.plan())
@@ -813,6 +825,20 @@ import Testing
             }
             for id in stopped {
                 #expect(
+    /// Otherwise sets would be left at handles that the next program does not look at.
+    @Test func aSetWhoseEndWasNotConfirmedMakesRoomForTheNextOne() throws {
+        let run = AdvertiseRun(hasSets: true, setLimit: 1, at: start)
+        run.controller.capacity = 1
+        let first = run.started(try Self.plan([1, 1]))
+        run.perform(run.session.stop(first, at: run.now))
+        run.respond(.timeout)
+        let second = run.start(try Self.plan([1, 2]))
+        run.respondAll()
+        #expect(run.events.last == .started(second) && run.controller.onAir == [0xE0: [1, 2]])
+        #expect(run.session.usedHandles == [0xE0] && run.deadline == nil)
+        #expect(run.session.stop(first, at: run.now) == [.notify(.stopped(first, nil))])
+    }
+
                     run.events.contains { if case .stopped(id, _) = $0 { true } else { false } },
                     "round \(round)")
             }
