@@ -11,7 +11,8 @@
 // - `start` ends exactly once, by `started` or `failed`, and so does `stop`, by `stopped`; a stop also ends a start
 //   that is under way. After `failed` and `stopped` the identifier means nothing.
 // - A set that has started never ends by itself. Whatever fails afterwards is retried after a pause that doubles up to
-//   30 s, and is short again after the set was on air for 10 s.
+//   30 s, and is short again after the set was on air for 10 s. Interruptions that end at once, as by a central, are
+//   part of that time.
 // - The kernel disables all sets before each of its connection attempts and never enables them again. The response to
 //   its command is all that can be seen of it. A set is enabled again 60 ms later, not at once: many controllers refuse
 //   the kernel's attempt, whose command follows in a moment, while they advertise.
@@ -129,7 +130,7 @@ package struct AdvertiseSession: ~Copyable {
         /// So many commands of the set-up are done; the set is ready with the last one.
         case building(Int)
         /// The set is on air.
-        case on(since: BootInstant)
+        case on
         /// The set is ready, and on air or not: enabling and disabling it are both right.
         case uncertain
     }
@@ -156,6 +157,8 @@ package struct AdvertiseSession: ~Copyable {
         /// No command before this instant.
         var notBefore: BootInstant?
         var pause: Pause?
+        /// Since when the set is on air, but for interruptions that end at once.
+        var since: BootInstant?
 
         var isOn: Bool {
             if case .on = position { return true }
@@ -540,7 +543,7 @@ extension AdvertiseSession {
             suspicions = suspicions.filter { $0.value > now }
             // Enabling what is on air changes nothing.
             for index in entries.indices where entries[index].isOn && entries[index].isConnectable {
-                noteTimeOnAir(index, at: now)
+                noteTimeOnAir(index, isOver: false, at: now)
                 entries[index].position = .uncertain
                 entries[index].notBefore = nil
             }
@@ -559,6 +562,7 @@ extension AdvertiseSession {
         for index in entries.indices {
             entries[index].position = .unknown
             entries[index].notBefore = nil
+            entries[index].since = nil
             entries[index].retry.reset()
             switch entries[index].goal {
             case .start: actions.append(.notify(.failed(entries[index].id, .adapterDown)))
@@ -680,8 +684,9 @@ extension AdvertiseSession {
     /// Returns the handle of a new set. One whose removal has failed is forgotten for it before more handles are in use
     /// than the controller has sets: no sweep would look for those, and the controller may have no room for another.
     private mutating func takeHandle() -> UInt8? {
-        let first = freeHandle(in: Self.handles.prefix(controller.setLimit))
-        return first ?? takeUnremovedHandle() ?? freeHandle(in: Self.handles[...])
+        if let free = freeHandle(in: Self.handles.prefix(controller.setLimit)) { return free }
+        if let unremoved = takeUnremovedHandle() { return unremoved }
+        return freeHandle(in: Self.handles[...])
     }
 
     private func freeHandle(in handles: Slice<ClosedRange<UInt8>>) -> UInt8? {
@@ -719,7 +724,7 @@ extension AdvertiseSession {
         let isUnknownSet = failure?.status == .unknownAdvertisingIdentifier
         switch step {
         case .disable:
-            noteTimeOnAir(index, at: now)
+            noteTimeOnAir(index, isOver: true, at: now)
             if isUnknownSet {
                 entries[index].position = .building(0)
             } else if failure == nil || failure?.status == .commandDisallowed {
@@ -758,7 +763,8 @@ extension AdvertiseSession {
     }
 
     private mutating func enabled(_ index: Int, at now: BootInstant) -> [Action] {
-        entries[index].position = .on(since: now)
+        entries[index].position = .on
+        entries[index].since = entries[index].since ?? now
         counts.enabled &+= 1
         let id = entries[index].id
         switch entries[index].goal {
@@ -800,7 +806,7 @@ extension AdvertiseSession {
             }
             return []
         }
-        noteTimeOnAir(index, at: now)
+        noteTimeOnAir(index, isOver: !isOwn, at: now)
         entries[index].position =
             controller.keepsContents(opcode) ? .uncertain : .unknown
         if !isOwn { counts.disturbances &+= 1 }
@@ -822,7 +828,7 @@ extension AdvertiseSession {
             }
             return []
         }
-        noteTimeOnAir(index, at: now)
+        noteTimeOnAir(index, isOver: false, at: now)
         entries[index].position = .uncertain
         guard case .run = entries[index].goal else { return [] }
         return interrupt(index, .connected)
@@ -836,16 +842,19 @@ extension AdvertiseSession {
             return []
         }
         guard entries[index].isOn, case .run = entries[index].goal else { return centralConnected(index, at: now) }
-        noteTimeOnAir(index, at: now)
+        noteTimeOnAir(index, isOver: true, at: now)
         entries[index].position = .uncertain
         let opcode = controller.enable(true, entries[index].handle).opcode
         return retry(index, HCICommandFailure(opcode: opcode, reason: .status(status)), at: now)
     }
 
     /// A set that is on air no more: pauses are short again after a long time there.
-    private mutating func noteTimeOnAir(_ index: Int, at now: BootInstant) {
-        guard case .on(let since) = entries[index].position else { return }
-        entries[index].retry.reset(afterOnAirFor: now - since)
+    ///
+    /// - Parameter isOver: Whether it is not on air again at once.
+    private mutating func noteTimeOnAir(_ index: Int, isOver: Bool, at now: BootInstant) {
+        guard let since = entries[index].since else { return }
+        if entries[index].isOn { entries[index].retry.reset(afterOnAirFor: now - since) }
+        if isOver { entries[index].since = nil }
     }
 
     private mutating func interrupt(_ index: Int, _ pause: Pause) -> [Action] {
@@ -859,6 +868,7 @@ extension AdvertiseSession {
         -> [Action]
     {
         let id = entries[index].id
+        entries[index].since = nil
         // A set that another program has removed is set up again soon.
         let isUnknownSet = failure.status == .unknownAdvertisingIdentifier
         switch entries[index].goal {

@@ -682,6 +682,36 @@ import Testing
         #expect(run.events.last == .resumed(id) && run.controller.onAir.count == 1)
     }
 
+    /// After each of them the set is on air again at once.
+    @Test(arguments: [true, false]) func centralsAndOwnCommandsDoNotEndTheTimeOnAir(isCentral: Bool) throws {
+        let run = AdvertiseRun(hasSets: true, setLimit: 1, at: start)
+        let id = run.started(try Self.plan())
+        let opcode = HCIOpcode.leSetExtendedAdvertisingEnable
+        for pause in [60, 120] {
+            run.perform(run.session.foreignCompletion(opcode, .success, at: run.now))
+            #expect(run.deadline == run.now + .milliseconds(pause))
+            run.advance(by: .milliseconds(pause))
+            run.respondAll()
+        }
+        for _ in 0..<2 {
+            run.advance(by: .seconds(6))
+            if isCentral {
+                run.connect(0xE0)
+            } else {
+                run.session.ownCommands(areOut: true, at: run.now)
+                run.perform(run.session.foreignCompletion(opcode, .success, at: run.now))
+                run.session.ownCommands(areOut: false, at: run.now)
+                run.advance(by: .milliseconds(60))
+            }
+            run.respondAll()
+            #expect(run.events.last == .resumed(id))
+        }
+        run.advance(by: .milliseconds(61))
+        run.perform(run.session.foreignCompletion(opcode, .success, at: run.now))
+        #expect(run.events.last == .interrupted(id, .disturbed(by: opcode)))
+        #expect(run.deadline == run.now + .milliseconds(60))
+    }
+
     /// Confirms what comes before the command that puts the set on air.
     private func respondUpToEnable(_ run: AdvertiseRun) {
         run.respond(while: { $0 != LESetExtendedAdvertisingEnable(isEnabled: true, handles: [0xE0]).bytes })
