@@ -136,6 +136,29 @@ import Testing
         }
     }
 
+    /// The kernel drops events of links where reports come faster than they are read.
+    @Test func itIsOnAirAgainAfterACentralWhoseEventsWereDropped() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            var personality = VirtualPersonality.bluetooth5
+            // Each event that is no response.
+            personality.losesEvery = 1
+            await radio.setPersonality(personality)
+            let local = LocalPeripheral(on: Central(radio: radio))
+            try await local.publish(LocalService(0xFFF0, [LocalCharacteristic(0xFFF1, .read, value: .fixed([1]))]))
+            let lease = try await local.advertise([.localName("Bench")])
+            let phone = await radio.addCentral()
+            try await phone.connect()
+            await time.settle()
+            #expect(await local.centrals.count == 1)
+            try await time.clock.sleep(for: .milliseconds(100))
+            #expect(await radio.advertisements().count == 1)
+            await phone.disconnect()
+            await lease.stop()
+            await local.stop()
+        }
+    }
+
     /// How an adapter goes down while an advertisement is on air.
     enum Outage: CaseIterable, Sendable {
         case off, blocked, unplugged
