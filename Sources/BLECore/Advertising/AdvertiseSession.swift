@@ -11,13 +11,20 @@
 // - `start` ends exactly once, by `started` or `failed`, and so does `stop`, by `stopped`; a stop also ends a start
 //   that is under way. After `failed` and `stopped` the identifier means nothing.
 // - A set that has started never ends by itself. Whatever fails afterwards is retried after a pause that doubles up to
-//   30 s, and is short again after the set was on air for 10 s.
+//   30 s, and is short again after the set was on air for 10 s. Interruptions that end at once, as by a central, are
+//   part of that time.
 // - The kernel disables all sets before each of its connection attempts and never enables them again. The response to
 //   its command is all that can be seen of it. A set is enabled again 60 ms later, not at once: many controllers refuse
 //   the kernel's attempt, whose command follows in a moment, while they advertise.
 // - Another program's response to the command that is out cannot be distinguished from ours. The other one of the two
 //   then counts as a disturbance, so that the set is enabled once more, which is harmless. Whether a set is on air
 //   after a disturbance is uncertain, so that it is disabled all the same when it is stopped.
+// - Disturbances of other programs are counted, and the pause after each is twice the one before. What this program
+//   causes itself is not: what the kernel does while it carries out a command of ours (`ownCommands`), a response of
+//   ours that comes after its time-out, a central that has connected before the response to the command that is out.
+// - A command of another program that names its sets concerns those alone.
+// - The kernel drops events where a socket is not read in time. A link of which the set is not reported, and one whose
+//   beginning was not reported, have all sets enabled again: what is on air stays so.
 // - A set whose end was not confirmed is disabled again until it is; `stopped` reports the failure at the first time.
 // - On a controller with sets, ours have the handles 0xE0 to 0xEF: the kernel counts its own from 0. Sets of other
 //   programs are never touched. Of other processes with this library the owner knows the handles,
@@ -42,6 +49,8 @@ package struct AdvertiseSession: ~Copyable {
         case connected
         /// Another program or the kernel has disabled or changed the set with this command.
         case disturbed(by: HCIOpcode)
+        /// The kernel has disabled or changed the set with this command, for a command of this program.
+        case ownCommand(HCIOpcode)
         /// The controller does not advertise while it has so many links; the next attempt follows when one ends.
         case noRoom(HCIStatus)
         /// A command failed.
@@ -121,7 +130,7 @@ package struct AdvertiseSession: ~Copyable {
         /// So many commands of the set-up are done; the set is ready with the last one.
         case building(Int)
         /// The set is on air.
-        case on(since: BootInstant)
+        case on
         /// The set is ready, and on air or not: enabling and disabling it are both right.
         case uncertain
     }
@@ -148,6 +157,8 @@ package struct AdvertiseSession: ~Copyable {
         /// No command before this instant.
         var notBefore: BootInstant?
         var pause: Pause?
+        /// Since when the set is on air, but for interruptions that end at once.
+        var since: BootInstant?
 
         var isOn: Bool {
             if case .on = position { return true }
@@ -204,12 +215,30 @@ package struct AdvertiseSession: ~Copyable {
         var step = Step.remove
     }
 
+    /// What has happened to a set whose command is out.
+    private enum Disturbance {
+        /// A central has connected.
+        case connected
+        /// The controller has ended the set, and no central has connected.
+        case ended(HCIStatus)
+        /// Another command has changed or disabled the set.
+        case command(HCIOpcode, isOwn: Bool)
+    }
+
     /// The command that is out.
     private enum Outstanding {
         case none
-        /// For a set; another program may have changed the set since.
-        case entry(SetID, Step, disturbance: HCIOpcode?)
+        /// For a set, and what has happened to that since.
+        case entry(SetID, Step, Disturbance?)
         case sweep(Sweep)
+    }
+
+    /// The commands of this program for which the kernel disables sets.
+    private enum OwnCommands {
+        case none
+        case out
+        /// What the controller has done for the last one may not be read yet.
+        case finished(BootInstant)
     }
 
     private enum Pausing {
@@ -225,13 +254,17 @@ package struct AdvertiseSession: ~Copyable {
     private var pausing = Pausing.no
     private var isAsleep = false
     private var lastNumber: UInt64 = 0
-    private var links = 0
+    /// The links whose beginnings were reported.
+    private var links: Set<ConnectionHandle> = []
+    private var ownCommandStatus = OwnCommands.none
+    /// Commands of the session without a response in time, which may still come.
+    private var late: Set<HCIOpcode> = []
     /// Where to look next for sets of a killed program; `nil` when that is done.
     private var sweep: Sweep?
     /// The handles of other processes with this library.
     private var others: Set<UInt8> = []
-    /// When all sets are enabled again, because a link began and no set was reported as terminated.
-    private var suspicion: BootInstant?
+    /// When all sets are enabled again, because a link began and no set was reported as terminated by it.
+    private var suspicions: [ConnectionHandle: BootInstant] = [:]
     package private(set) var counts = Counts()
 
     package init(_ controller: Controller) {
@@ -259,7 +292,7 @@ package struct AdvertiseSession: ~Copyable {
         return entries.contains { entry in
             switch entry.pause {
             case nil: entry.isOn
-            case .connected?, .disturbed?: true
+            case .connected?, .disturbed?, .ownCommand?: true
             case .adapterDown?, .requested?, .noRoom?, .failed?: false
             }
         }
@@ -276,7 +309,7 @@ package struct AdvertiseSession: ~Copyable {
     /// When `timePassed` is to be called at the latest.
     package var nextDeadline: BootInstant? {
         guard !isAsleep, !hasCommandOut else { return nil }
-        var earliest = suspicion
+        var earliest = suspicions.values.min()
         for entry in entries where nextStep(of: entry) != nil {
             guard let notBefore = entry.notBefore else { continue }
             earliest = min(earliest ?? notBefore, notBefore)
@@ -305,7 +338,7 @@ extension AdvertiseSession {
         guard controller.supports(plan) else { return (id, [.notify(.failed(id, .notSupported))]) }
         // With one advertiser, a new set begins by disabling what an earlier one may have left.
         if !controller.hasSets { entries.removeAll { $0.isAbandoned } }
-        guard entries.count(where: { $0.isWanted }) < controller.setLimit, let handle = freeHandle
+        guard entries.count(where: { $0.isWanted }) < controller.setLimit, let handle = takeHandle()
         else {
             return (id, [.notify(.failed(id, .noFreeSet(limit: controller.setLimit)))])
         }
@@ -366,7 +399,10 @@ extension AdvertiseSession {
         guard hasCommandOut else { return [] }
         // No later command can report more.
         if failure?.reason == .adapterLost { return adapterDown() }
-        if failure != nil { counts.failedCommands &+= 1 }
+        if let failure {
+            counts.failedCommands &+= 1
+            if failure.reason == .timeout { late.insert(failure.opcode) }
+        }
         let finished = outstanding
         outstanding = .none
         var actions: [Action] = []
@@ -376,31 +412,72 @@ extension AdvertiseSession {
         case .entry(let id, let step, let disturbance):
             guard let index = index(of: id) else { break }
             actions = finish(step, index, failure, at: now)
-            if let disturbance { actions += disturb(id, by: disturbance, at: now) }
+            if let disturbance { actions += happened(disturbance, to: id, at: now) }
         }
         return actions + advance(at: now)
     }
 
-    /// Another program's command completed on this adapter.
-    package mutating func foreignCompletion(
-        _ opcode: HCIOpcode, _ status: HCIStatus?, at now: BootInstant
-    ) -> [Action] {
-        guard status == .success, controller.isDisturbing(opcode) else { return [] }
-        if case .entry(let id, let step, _) = outstanding {
-            outstanding = .entry(id, step, disturbance: opcode)
+    /// This program has a command out for which the kernel may disable sets, or has none any more: a change of the
+    /// kernel's advertising instances, a connect.
+    package mutating func ownCommands(areOut: Bool, at now: BootInstant) {
+        if areOut {
+            ownCommandStatus = .out
+        } else if case .out = ownCommandStatus {
+            ownCommandStatus = .finished(now)
         }
+    }
+
+    /// Another program's command completed on this adapter.
+    ///
+    /// - Parameter handles: The sets that the command names; `nil` if it is about all of them, or was not seen.
+    package mutating func foreignCompletion(
+        _ opcode: HCIOpcode, _ status: HCIStatus?, about handles: Set<UInt8>? = nil, at now: BootInstant
+    ) -> [Action] {
+        let isLate = late.remove(opcode) != nil
+        guard status == .success, controller.isDisturbing(opcode) else { return [] }
+        let isOwn = isLate || isForOwnCommand(at: now)
         var actions: [Action] = []
-        for entry in entries where !isCommandOut(for: entry.id) {
-            actions += disturb(entry.id, by: opcode, at: now)
+        for index in entries.indices where concerns(index, opcode, handles) {
+            guard case .entry(entries[index].id, let step, let former) = outstanding else {
+                actions += disturb(index, by: opcode, isOwn: isOwn, at: now)
+                continue
+            }
+            let disturbance = joined(former, opcode, isOwn: isOwn)
+            outstanding = .entry(entries[index].id, step, disturbance)
         }
         return actions + advance(at: now)
+    }
+
+    /// Whether what the kernel does now is part of a command of this program. Its response, at another socket, may be
+    /// read before what the controller has done for it.
+    private func isForOwnCommand(at now: BootInstant) -> Bool {
+        switch ownCommandStatus {
+        case .none: false
+        case .out: true
+        case .finished(let end): now - end <= Self.settling
+        }
+    }
+
+    /// Whether another program's command may have changed or disabled a set.
+    private func concerns(_ index: Int, _ opcode: HCIOpcode, _ handles: Set<UInt8>?) -> Bool {
+        if opcode == .leSetRandomAddress, !entries[index].usesRandomAddress { return false }
+        guard controller.hasSets, let handles else { return true }
+        return handles.contains(entries[index].handle)
+    }
+
+    /// Returns what has happened to a set whose command is out, with one command more.
+    private func joined(_ former: Disturbance?, _ opcode: HCIOpcode, isOwn: Bool) -> Disturbance {
+        guard case .command(let earlier, let wasOwn)? = former else { return .command(opcode, isOwn: isOwn) }
+        // Contents that are lost stay so, whatever follows.
+        return .command(controller.keepsContents(earlier) ? opcode : earlier, isOwn: wasOwn && isOwn)
     }
 
     /// LE Advertising Set Terminated was read.
     package mutating func received(_ event: LEAdvertisingSetTerminated, at now: BootInstant)
         -> [Action]
     {
-        suspicion = nil
+        // Only then does the event name a link.
+        if event.status.isSuccess { suspicions[event.handle] = nil }
         guard controller.hasSets,
             let index = entries.firstIndex(where: { $0.handle == event.advertisingHandle })
         else {
@@ -420,11 +497,11 @@ extension AdvertiseSession {
     /// LE (Enhanced) Connection Complete was read: ours, the kernel's or that of a central that has connected.
     package mutating func received(_ event: LEConnectionComplete, at now: BootInstant) -> [Action] {
         guard event.status.isSuccess else { return [] }
-        links += 1
+        links.insert(event.handle)
         guard !event.isCentral else { return [] }
         if controller.hasSets {
             // The set is named by LE Advertising Set Terminated, which may have been dropped by the kernel.
-            suspicion = now + Self.settling
+            suspect(event.handle, at: now)
             return []
         }
         counts.connections &+= 1
@@ -435,9 +512,16 @@ extension AdvertiseSession {
         return actions + advance(at: now)
     }
 
+    /// A central's link was accepted. If its beginning was not reported, the event was dropped, and which set it has
+    /// ended is not known.
+    package mutating func linkAccepted(_ handle: ConnectionHandle, at now: BootInstant) {
+        if !isAsleep, links.insert(handle).inserted { suspect(handle, at: now) }
+    }
+
     /// A link ended: a set for which there was no room may have some now.
-    package mutating func linkEnded(at now: BootInstant) -> [Action] {
-        links = max(0, links - 1)
+    package mutating func linkEnded(_ handle: ConnectionHandle, at now: BootInstant) -> [Action] {
+        // Its beginning was dropped, or is older than the session.
+        if links.remove(handle) == nil, !isAsleep { suspect(handle, at: now) }
         for index in entries.indices {
             guard Self.mayBeShortOfRoom(entries[index].pause) else { continue }
             entries[index].notBefore = nil
@@ -447,14 +531,19 @@ extension AdvertiseSession {
         return advance(at: now)
     }
 
+    /// A link may have ended a set.
+    private mutating func suspect(_ handle: ConnectionHandle, at now: BootInstant) {
+        if !entries.isEmpty { suspicions[handle] = now + Self.settling }
+    }
+
     /// Called when time has passed.
     package mutating func timePassed(_ now: BootInstant) -> [Action] {
         guard let deadline = nextDeadline, deadline <= now else { return [] }
-        if let suspicion, suspicion <= now {
-            self.suspicion = nil
+        if suspicions.values.contains(where: { $0 <= now }) {
+            suspicions = suspicions.filter { $0.value > now }
             // Enabling what is on air changes nothing.
             for index in entries.indices where entries[index].isOn && entries[index].isConnectable {
-                noteTimeOnAir(index, at: now)
+                noteTimeOnAir(index, isOver: false, at: now)
                 entries[index].position = .uncertain
                 entries[index].notBefore = nil
             }
@@ -466,12 +555,14 @@ extension AdvertiseSession {
     package mutating func adapterDown() -> [Action] {
         isAsleep = true
         outstanding = .none
-        suspicion = nil
-        links = 0
+        suspicions = [:]
+        links = []
+        late = []
         var actions: [Action] = []
         for index in entries.indices {
             entries[index].position = .unknown
             entries[index].notBefore = nil
+            entries[index].since = nil
             entries[index].retry.reset()
             switch entries[index].goal {
             case .start: actions.append(.notify(.failed(entries[index].id, .adapterDown)))
@@ -520,7 +611,7 @@ extension AdvertiseSession {
                     return actions + [.send(packet(sweep))]
                 }
                 entries[index].notBefore = nil
-                outstanding = .entry(entry.id, step, disturbance: nil)
+                outstanding = .entry(entry.id, step, nil)
                 return actions + [.send(packet(step, entry))]
             }
             index += 1
@@ -590,12 +681,34 @@ extension AdvertiseSession {
         return true
     }
 
-    private var freeHandle: UInt8? {
-        Self.handles.first { handle in !others.contains(handle) && !entries.contains { $0.handle == handle } }
+    /// Returns the handle of a new set. One whose removal has failed is forgotten for it before more handles are in use
+    /// than the controller has sets: no sweep would look for those, and the controller may have no room for another.
+    private mutating func takeHandle() -> UInt8? {
+        if let free = freeHandle(in: Self.handles.prefix(controller.setLimit)) { return free }
+        if let unremoved = takeUnremovedHandle() { return unremoved }
+        return freeHandle(in: Self.handles[...])
     }
 
-    /// The handles of the sets that are not removed.
-    package var usedHandles: Set<UInt8> { Set(entries.map { $0.handle }) }
+    private func freeHandle(in handles: Slice<ClosedRange<UInt8>>) -> UInt8? {
+        handles.first { handle in !others.contains(handle) && !entries.contains { $0.handle == handle } }
+    }
+
+    /// Forgets a set whose removal has failed, and returns its handle. The set that gets it begins with the removal.
+    private mutating func takeUnremovedHandle() -> UInt8? {
+        for index in entries.indices where entries[index].isAbandoned && !isCommandOut(for: entries[index].id) {
+            return entries.remove(at: index).handle
+        }
+        return nil
+    }
+
+    /// The handles that no other process may have: those of the sets that are not removed, and those where sets of a
+    /// killed program are still looked for.
+    package var usedHandles: Set<UInt8> {
+        let used = Set(entries.map { $0.handle })
+        guard let sweep, !used.isEmpty else { return used }
+        return used.union(
+            Self.handles.prefix(controller.setLimit).filter { $0 >= sweep.handle && !others.contains($0) })
+    }
 
     private func index(of id: SetID) -> Int? {
         entries.firstIndex { $0.id == id }
@@ -611,7 +724,7 @@ extension AdvertiseSession {
         let isUnknownSet = failure?.status == .unknownAdvertisingIdentifier
         switch step {
         case .disable:
-            noteTimeOnAir(index, at: now)
+            noteTimeOnAir(index, isOver: true, at: now)
             if isUnknownSet {
                 entries[index].position = .building(0)
             } else if failure == nil || failure?.status == .commandDisallowed {
@@ -650,7 +763,8 @@ extension AdvertiseSession {
     }
 
     private mutating func enabled(_ index: Int, at now: BootInstant) -> [Action] {
-        entries[index].position = .on(since: now)
+        entries[index].position = .on
+        entries[index].since = entries[index].since ?? now
         counts.enabled &+= 1
         let id = entries[index].id
         switch entries[index].goal {
@@ -667,10 +781,22 @@ extension AdvertiseSession {
         }
     }
 
-    /// Another command has changed or disabled a set, or all of them.
-    private mutating func disturb(_ id: SetID, by opcode: HCIOpcode, at now: BootInstant) -> [Action] {
+    /// What has happened to a set while a command for it was out follows its response.
+    private mutating func happened(_ disturbance: Disturbance, to id: SetID, at now: BootInstant) -> [Action] {
         guard let index = index(of: id) else { return [] }
-        if opcode == .leSetRandomAddress, !entries[index].usesRandomAddress { return [] }
+        return switch disturbance {
+        case .connected: centralConnected(index, at: now)
+        case .ended(let status): endedWithoutLink(index, status, at: now)
+        case .command(let opcode, let isOwn): disturb(index, by: opcode, isOwn: isOwn, at: now)
+        }
+    }
+
+    /// Another command has changed or disabled a set, or all of them.
+    ///
+    /// - Parameter isOwn: Whether this program has caused it.
+    private mutating func disturb(
+        _ index: Int, by opcode: HCIOpcode, isOwn: Bool, at now: BootInstant
+    ) -> [Action] {
         guard entries[index].isOn else {
             if !controller.keepsContents(opcode) {
                 switch entries[index].position {
@@ -680,11 +806,15 @@ extension AdvertiseSession {
             }
             return []
         }
-        noteTimeOnAir(index, at: now)
+        noteTimeOnAir(index, isOver: !isOwn, at: now)
         entries[index].position =
             controller.keepsContents(opcode) ? .uncertain : .unknown
-        counts.disturbances &+= 1
+        if !isOwn { counts.disturbances &+= 1 }
         guard case .run = entries[index].goal else { return [] }
+        guard !isOwn else {
+            entries[index].notBefore = now + Self.settling
+            return interrupt(index, .ownCommand(opcode))
+        }
         entries[index].notBefore = now + entries[index].retry.nextPause(first: Self.settling)
         return interrupt(index, .disturbed(by: opcode))
     }
@@ -693,13 +823,12 @@ extension AdvertiseSession {
     private mutating func centralConnected(_ index: Int, at now: BootInstant) -> [Action] {
         guard entries[index].isOn else {
             // The response to the command that is out says less than this event.
-            if case .entry(entries[index].id, .enable, _) = outstanding {
-                outstanding = .entry(
-                    entries[index].id, .enable, disturbance: controller.enable(true, 0).opcode)
+            if case .entry(entries[index].id, .enable, nil) = outstanding {
+                outstanding = .entry(entries[index].id, .enable, .connected)
             }
             return []
         }
-        noteTimeOnAir(index, at: now)
+        noteTimeOnAir(index, isOver: false, at: now)
         entries[index].position = .uncertain
         guard case .run = entries[index].goal else { return [] }
         return interrupt(index, .connected)
@@ -707,17 +836,25 @@ extension AdvertiseSession {
 
     /// The controller has ended a set, and no central has connected. It may do so each time at once.
     private mutating func endedWithoutLink(_ index: Int, _ status: HCIStatus, at now: BootInstant) -> [Action] {
+        if case .entry(entries[index].id, .enable, let former) = outstanding, !entries[index].isOn {
+            if case .command? = former { return [] }
+            outstanding = .entry(entries[index].id, .enable, .ended(status))
+            return []
+        }
         guard entries[index].isOn, case .run = entries[index].goal else { return centralConnected(index, at: now) }
-        noteTimeOnAir(index, at: now)
+        noteTimeOnAir(index, isOver: true, at: now)
         entries[index].position = .uncertain
         let opcode = controller.enable(true, entries[index].handle).opcode
         return retry(index, HCICommandFailure(opcode: opcode, reason: .status(status)), at: now)
     }
 
     /// A set that is on air no more: pauses are short again after a long time there.
-    private mutating func noteTimeOnAir(_ index: Int, at now: BootInstant) {
-        guard case .on(let since) = entries[index].position else { return }
-        entries[index].retry.reset(afterOnAirFor: now - since)
+    ///
+    /// - Parameter isOver: Whether it is not on air again at once.
+    private mutating func noteTimeOnAir(_ index: Int, isOver: Bool, at now: BootInstant) {
+        guard let since = entries[index].since else { return }
+        if entries[index].isOn { entries[index].retry.reset(afterOnAirFor: now - since) }
+        if isOver { entries[index].since = nil }
     }
 
     private mutating func interrupt(_ index: Int, _ pause: Pause) -> [Action] {
@@ -731,6 +868,7 @@ extension AdvertiseSession {
         -> [Action]
     {
         let id = entries[index].id
+        entries[index].since = nil
         // A set that another program has removed is set up again soon.
         let isUnknownSet = failure.status == .unknownAdvertisingIdentifier
         switch entries[index].goal {
@@ -752,7 +890,7 @@ extension AdvertiseSession {
             entries[index].notBefore = now + entries[index].retry.nextPause(first: first)
             let isRefusal =
                 failure.opcode == controller.enable(true, 0).opcode && Self.isShortage(failure.status)
-            guard let status = failure.status, links > 0, isRefusal else {
+            guard let status = failure.status, !links.isEmpty, isRefusal else {
                 return interrupt(index, .failed(failure))
             }
             return interrupt(index, .noRoom(status))
@@ -820,7 +958,7 @@ extension AdvertiseSession {
         switch pause {
         case .noRoom?: true
         case .failed(let failure)?: isShortage(failure.status)
-        case nil, .adapterDown?, .requested?, .connected?, .disturbed?: false
+        case nil, .adapterDown?, .requested?, .connected?, .disturbed?, .ownCommand?: false
         }
     }
 

@@ -1,7 +1,8 @@
 // Which address the kernel pairs with, where an advertising set that was set up by commands has brought the central.
 //
 // Duties: add a connectable advertising instance without data, which is not put on air, and remove it; again after
-// another program has added or removed an instance, while centrals may pair.
+// another program has added or removed an instance, while centrals may pair. Remove first what a program that was
+// killed in between has left.
 //
 // Why: the kernel computes the keys of a pairing with the kind of address that its own last instance had. Since the
 // commit 89fb8acc3885 (June 2025, also in stable series) the parameters that a raw socket sends do not change that. An
@@ -15,12 +16,15 @@
 //
 // Invariants:
 // - One command is out at a time. What was added is removed next, whatever happens in between.
-// - Nothing is sent before `keep` and after `release`, except the removal.
+// - Nothing is sent before `keep` and after `release`, except a removal.
 // - Nothing is sent without advertising sets, where the kernel reads the address from the commands of all programs;
 //   nor where there is one set, which the instance would take.
 // - The removal of an instance counts if it was listed or added. So two programs that do this do not cause each
 //   other's.
-// - No number is used that may be another program's: after events were missed, the instances are read first.
+// - No number is used that may be another program's: after events were missed, the instances are read first. The kernel
+//   lists no number that is greater than the number of instances, and adding one that is there replaces it. So what
+//   was seen added stays known until it was seen removed, or is missing where the kernel would list it.
+// - What a killed program has left is known by its number alone, as that of an instance of `InstanceSession` is.
 // - There is a pause between two runs: another program may add instances all the time.
 //
 // The machine never acts; it returns commands to send, in order.
@@ -59,6 +63,8 @@ package struct AdvertisingAddressReset: ~Copyable {
     }
 
     private enum Step {
+        /// Remove what a killed program may have left.
+        case reclaim
         case add, remove
     }
 
@@ -76,6 +82,8 @@ package struct AdvertisingAddressReset: ~Copyable {
     package private(set) var kernel: ManagementAdvertisingFeatures?
     /// The instances of others, as far as they are known.
     private var known: Set<UInt8> = []
+    /// The numbers at which a killed program may have left an instance, which are removed first.
+    private var stale: [UInt8] = []
     /// Whether events were missed, so that `known` may lack some.
     private var isOutdated = false
     private var isNeeded = false
@@ -123,15 +131,17 @@ package struct AdvertisingAddressReset: ~Copyable {
     /// - Parameters:
     ///   - kernel: What the kernel can have, and has, as it was just read.
     ///   - own: The numbers of the instances of this program, of whose removal no event reports.
+    ///   - reclaims: Whether what has a number of this library and belongs to no process was left by a killed one.
     ///   - now: The present time.
     /// - Returns: Whether there is something to do with this adapter: `begin` is due then.
     package mutating func keep(
-        on kernel: ManagementAdvertisingFeatures, own: Set<UInt8> = [], at now: BootInstant
+        on kernel: ManagementAdvertisingFeatures, own: Set<UInt8> = [], reclaims: Bool = false, at now: BootInstant
     ) -> Bool {
         release()
         guard kernel.hasSets, kernel.maximumInstances >= 2 else { return false }
         self.kernel = kernel
-        known = Set(kernel.instances).subtracting(own)
+        learn(kernel, own)
+        stale = reclaims ? InstanceSession.ownNumbers(of: kernel) : []
         isNeeded = true
         notBefore = now
         return true
@@ -140,7 +150,7 @@ package struct AdvertisingAddressReset: ~Copyable {
     /// Keeps the address no longer.
     package mutating func release() {
         kernel = nil
-        known = []
+        stale = []
         isOutdated = false
         isNeeded = false
         hasFailed = false
@@ -148,7 +158,8 @@ package struct AdvertisingAddressReset: ~Copyable {
         retry.reset()
     }
 
-    /// Adds an instance that is due; reads first what there is, if events were missed.
+    /// Adds an instance that is due; reads first what there is, if events were missed. After each removal of what a
+    /// killed program has left, it is due again.
     ///
     /// - Parameter used: The numbers that are in use by this library.
     package mutating func begin(avoiding used: Set<UInt8>, at now: BootInstant) -> [Action] {
@@ -157,6 +168,8 @@ package struct AdvertisingAddressReset: ~Copyable {
             state = .reading
             return [.readFeatures]
         }
+        stale.removeAll { used.contains($0) }
+        if let number = stale.first { return send(.reclaim, number) }
         isNeeded = false
         let taken = used.union(known)
         let free = (1...InstanceSession.greatestNumber).reversed().first { number in
@@ -180,8 +193,7 @@ package struct AdvertisingAddressReset: ~Copyable {
         guard kernel != nil else { return [] }
         switch result {
         case .success(let found):
-            // The list may lack some: since 6.1 the kernel leaves out numbers greater than that of the instances.
-            known = known.union(found.instances).subtracting(own)
+            learn(found, own)
             isOutdated = false
             return []
         case .failure(let failure):
@@ -203,6 +215,20 @@ package struct AdvertisingAddressReset: ~Copyable {
             return []
         }
         switch (step, failure?.reason) {
+        case (.reclaim, .socketLost?):
+            isNeeded = kernel != nil
+            return finish(failure.map { Failure.command($0) }, at: now, pause: retry.nextPause())
+        case (.reclaim, .timeout?):
+            // A kernel that is silent would be so for each number.
+            stale = []
+            state = .idle
+            return []
+        case (.reclaim, let reason) where reason != .adapterLost:
+            stale.removeAll { $0 == number }
+            if reason == nil || reason == .status(.invalidParameters) { known.remove(number) }
+            retry.reset()
+            state = .idle
+            return []
         case (.add, nil), (.add, .timeout?), (.add, .malformed?):
             // The kernel may have it, whatever its response.
             retry.reset()
@@ -218,7 +244,7 @@ package struct AdvertisingAddressReset: ~Copyable {
             let actions = finish(failure.map { Failure.command($0) }, at: now, pause: pause)
             if !isLast { state = .waiting(.remove, number, until: now + pause) }
             return actions
-        case (.add, _), (.remove, _):
+        case (.add, _), (.remove, _), (.reclaim, _):
             retry.reset()
             return finish(failure.map { Failure.command($0) }, at: now)
         }
@@ -226,16 +252,16 @@ package struct AdvertisingAddressReset: ~Copyable {
 
     /// An event of the adapter was read.
     package mutating func received(_ event: ManagementEvent.Content) {
-        guard kernel != nil else { return }
+        let isKept = kernel != nil
         switch event {
         case .advertisingAdded(let number):
             known.insert(number)
-            isNeeded = true
+            isNeeded = isKept
         case .advertisingRemoved(let number):
-            if known.remove(number) != nil { isNeeded = true }
+            if known.remove(number) != nil { isNeeded = isKept }
         case .deviceDisconnected, .newSettings:
             // What it has failed for may be over: too many links, or an adapter that is off.
-            if hasFailed { isNeeded = true }
+            if hasFailed { isNeeded = isKept }
         default: break
         }
     }
@@ -247,6 +273,7 @@ package struct AdvertisingAddressReset: ~Copyable {
     /// first.
     package mutating func adapterGone(at now: BootInstant) -> [Action] {
         known = []
+        stale = []
         isOutdated = false
         isNeeded = false
         hasFailed = false
@@ -269,6 +296,14 @@ package struct AdvertisingAddressReset: ~Copyable {
 
     // MARK: Transitions
 
+    /// Takes what the kernel lists. Since 6.1 that lacks the numbers that are greater than the number of instances; a
+    /// number that is not, and is not listed, is free.
+    private mutating func learn(_ found: ManagementAdvertisingFeatures, _ own: Set<UInt8>) {
+        // If there is one, there is at least this number of instances.
+        let listed = max(found.instances.count, 1)
+        known = known.filter { Int($0) > listed }.union(found.instances).subtracting(own)
+    }
+
     private mutating func send(_ step: Step, _ number: UInt8) -> [Action] {
         state = .out(step, number)
         switch step {
@@ -277,7 +312,7 @@ package struct AdvertisingAddressReset: ~Copyable {
             let parameters = ManagementAddExtendedAdvertisingParameters(
                 number, .connectable, interval: Self.unusedInterval...Self.unusedInterval)
             return [.send(.add(parameters))]
-        case .remove: return [.send(.remove(ManagementRemoveAdvertising(number)))]
+        case .reclaim, .remove: return [.send(.remove(ManagementRemoveAdvertising(number)))]
         }
     }
 

@@ -13,7 +13,8 @@
 // - `start` ends exactly once, by `started` or `failed`, and so does `stop`, by `stopped`; a stop also ends a start
 //   that is under way. After `failed` and `stopped` the identifier means nothing.
 // - An instance that has started never ends by itself. Whatever fails afterwards is retried after a pause that doubles
-//   up to 30 s, and is short again after the instance was on air for 10 s.
+//   up to 30 s, and is short again after the instance was on air for 10 s. The connections of centrals are part of that
+//   time.
 // - The kernel keeps instances while the adapter is off, and puts them on air when it is on again; with advertising
 //   sets, Set Powered removes them. Some kernels remove one while the adapter is off, and the others refuse the packet
 //   with ENETDOWN: a stop tries it once, and what is left is removed once the adapter is on. Those that are to be on
@@ -117,7 +118,7 @@ package struct InstanceSession: ~Copyable {
         /// The parameters.
         case described
         /// The instance is on air.
-        case on(since: BootInstant)
+        case on
     }
 
     private enum Goal {
@@ -141,6 +142,8 @@ package struct InstanceSession: ~Copyable {
         /// No command before this instant.
         var notBefore: BootInstant?
         var pause: Pause?
+        /// Since when the instance is on air, but for the connections of centrals.
+        var since: BootInstant?
 
         var isConnectable: Bool { parameters.flags.contains(.connectable) }
 
@@ -398,6 +401,7 @@ extension InstanceSession {
         for index in entries.indices {
             entries[index].position = .unknown
             entries[index].notBefore = nil
+            entries[index].since = nil
             entries[index].retry.reset()
             switch entries[index].goal {
             case .start:
@@ -419,6 +423,7 @@ extension InstanceSession {
         for index in entries.indices {
             entries[index].position = .absent
             entries[index].notBefore = nil
+            entries[index].since = nil
             entries[index].retry.reset()
             switch entries[index].goal {
             case .start: actions.append(.notify(.failed(entries[index].id, .adapterDown)))
@@ -446,7 +451,7 @@ extension InstanceSession {
     package mutating func interfaceLost(at now: BootInstant) {
         for index in entries.indices {
             guard case .on = entries[index].position else { continue }
-            countTimeOnAir(index, at: now)
+            countTimeOnAir(index, isOver: true, at: now)
             entries[index].position = .unknown
             entries[index].notBefore = now + entries[index].retry.nextPause()
         }
@@ -541,9 +546,9 @@ extension InstanceSession {
     private mutating func finish(
         _ step: Step, _ index: Int, _ failure: ManagementCommandFailure?, wasRemoved: Bool, at now: BootInstant
     ) -> [Action] {
-        countTimeOnAir(index, at: now)
         switch step {
         case .remove:
+            countTimeOnAir(index, isOver: true, at: now)
             // Invalid Parameters: there is none.
             guard let failure, failure.status != .invalidParameters else {
                 entries[index].position = .absent
@@ -579,7 +584,8 @@ extension InstanceSession {
             entries[index].position = .unknown
             return []
         }
-        entries[index].position = .on(since: now)
+        entries[index].position = .on
+        entries[index].since = entries[index].since ?? now
         switch entries[index].goal {
         case .start:
             entries[index].goal = .run
@@ -609,7 +615,7 @@ extension InstanceSession {
             entries[index].position = .absent
             return []
         }
-        countTimeOnAir(index, at: now)
+        countTimeOnAir(index, isOver: true, at: now)
         entries[index].position = .absent
         guard case .run = entries[index].goal else { return [] }
         entries[index].notBefore = now + entries[index].retry.nextPause()
@@ -619,16 +625,19 @@ extension InstanceSession {
     /// The kernel has taken an instance off air for a link.
     private mutating func centralConnected(_ index: Int, at now: BootInstant) -> [Action] {
         guard case .on = entries[index].position, case .run = entries[index].goal else { return [] }
-        countTimeOnAir(index, at: now)
+        countTimeOnAir(index, isOver: false, at: now)
         // To be replaced by the same.
         entries[index].position = .absent
         return interrupt(index, .connected)
     }
 
     /// Called before an instance that may be on air goes off: after a long time there, pauses are short again.
-    private mutating func countTimeOnAir(_ index: Int, at now: BootInstant) {
-        guard case .on(let since) = entries[index].position else { return }
-        entries[index].retry.reset(afterOnAirFor: now - since)
+    ///
+    /// - Parameter isOver: Whether it is not on air again at once.
+    private mutating func countTimeOnAir(_ index: Int, isOver: Bool, at now: BootInstant) {
+        guard let since = entries[index].since else { return }
+        if case .on = entries[index].position { entries[index].retry.reset(afterOnAirFor: now - since) }
+        if isOver { entries[index].since = nil }
     }
 
     private mutating func interrupt(_ index: Int, _ pause: Pause) -> [Action] {
@@ -642,6 +651,7 @@ extension InstanceSession {
         _ index: Int, _ failure: ManagementCommandFailure, isFinal: Bool, at now: BootInstant
     ) -> [Action] {
         let id = entries[index].id
+        entries[index].since = nil
         switch entries[index].goal {
         case .start:
             entries[index].notBefore = now + entries[index].retry.nextPause()

@@ -7,7 +7,8 @@
 // - What began before the adapter was opened is not known.
 // - The kernel's own commands count, so that its advertising instances do.
 // - A command has an effect with its response, and its own program alone receives the parameters back. Of two commands
-//   that are sent before the first response, the second one is lost here.
+//   that are sent before the first response, the first one is lost here: the last response counts as one to a command
+//   that was not seen.
 
 /// Follows the advertisements of other programs on one adapter.
 package struct OtherAdvertising: Sendable {
@@ -25,30 +26,45 @@ package struct OtherAdvertising: Sendable {
 
     /// Another program, or the kernel, sends a command.
     package mutating func received(_ foreign: HCICommandPacket) {
-        guard foreign.opcode == .leSetAdvertisingEnable || foreign.opcode == .leSetExtendedAdvertisingEnable else {
-            return
+        switch foreign.opcode {
+        case .leSetAdvertisingEnable, .leSetExtendedAdvertisingEnable, .leRemoveAdvertisingSet: announced = foreign
+        default: break
         }
-        announced = foreign
     }
 
     /// Another program's command, or the kernel's, has its response.
-    package mutating func completed(_ opcode: HCIOpcode, _ status: HCIStatus?) {
-        guard let command = announced, command.opcode == opcode else { return }
+    ///
+    /// - Returns: The sets that the command names; `nil` if it is about all of them, or was not seen.
+    @discardableResult
+    package mutating func completed(_ opcode: HCIOpcode, _ status: HCIStatus?) -> Set<UInt8>? {
+        guard let command = announced, command.opcode == opcode else { return nil }
         announced = nil
-        guard status == .success else { return }
+        guard status == .success else { return nil }
         var reader = ByteReader(command.parameters.span)
-        guard let flag = reader.u8() else { return }
-        guard opcode == .leSetExtendedAdvertisingEnable else {
-            isLegacyOnAir = flag == 1
-            return
+        switch opcode {
+        case .leRemoveAdvertisingSet: return reader.u8().map { [$0] }
+        case .leSetExtendedAdvertisingEnable: return setsEnabled(&reader)
+        default:
+            if let flag = reader.u8() { isLegacyOnAir = flag == 1 }
+            return nil
         }
-        guard let count = reader.u8() else { return }
-        if flag == 0, count == 0 { handles = [] }
+    }
+
+    /// Reads the parameters of LE Set Extended Advertising Enable.
+    private mutating func setsEnabled(_ reader: inout ByteReader) -> Set<UInt8>? {
+        guard let flag = reader.u8(), let count = reader.u8() else { return nil }
+        if count == 0 {
+            if flag == 0 { handles = [] }
+            return nil
+        }
+        var named: Set<UInt8> = []
         for _ in 0..<count {
             // The handle, then its duration and number of events.
-            guard let handle = reader.u8(), reader.skip(3) else { return }
+            guard let handle = reader.u8(), reader.skip(3) else { return nil }
             if flag == 1 { handles.insert(handle) } else { handles.remove(handle) }
+            named.insert(handle)
         }
+        return named
     }
 
     /// This program has used the one advertiser.

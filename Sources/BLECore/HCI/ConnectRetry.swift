@@ -70,7 +70,7 @@ package struct ConnectRetry: ~Copyable {
         case none
         /// Another one, once the peer was heard again: it may use another address by now.
         case listen
-        /// Another one, after that time if there is one: running scans listen meanwhile.
+        /// Another one, after that time if there is one: running scans listen meanwhile, and advertisements are on air.
         case next(after: BootInstant?)
     }
 
@@ -113,15 +113,18 @@ package struct ConnectRetry: ~Copyable {
 
     /// The peer was not heard in this turn.
     ///
-    /// - Parameter mayChangeAddress: Whether it is a bonded peer that may use private addresses.
-    package mutating func nextTurn(mayChangeAddress: Bool, isScanning: Bool, at now: BootInstant) -> Turn {
+    /// - Parameters:
+    ///   - mayChangeAddress: Whether it is a bonded peer that may use private addresses.
+    ///   - isShared: Whether there are scans or advertisements, which pause during a turn.
+    ///   - now: The present time.
+    package mutating func nextTurn(mayChangeAddress: Bool, isShared: Bool, at now: BootInstant) -> Turn {
         if mayChangeAddress, limit.map({ now < $0 }) ?? true {
             // Or it advertises rarely.
             addressTimeout = min(addressTimeout * 2, Self.longestAddressTimeout)
             return .listen
         }
         guard limit == nil else { return .none }
-        return .next(after: isScanning ? now + Self.restTime : nil)
+        return .next(after: isShared ? now + Self.restTime : nil)
     }
 
     /// The kernel did not have the keys: whether there is another turn, before which they are loaded again.
@@ -267,6 +270,6 @@ package struct ConnectRetry: ~Copyable {
     private static let longestAddressTimeout: Duration = .seconds(160)
     /// The time for which a connect without a time-out has the adapter before others have their turn.
     package static let turnTime: Duration = .seconds(10)
-    /// The time for which running scans listen between two such turns.
+    /// The time for which running scans listen, and advertisements are on air, between two such turns.
     package static let restTime: Duration = .seconds(2)
 }

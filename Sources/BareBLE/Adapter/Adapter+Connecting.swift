@@ -92,8 +92,8 @@ extension Adapter {
                 // Its next turn may be hours away.
                 loadOmittedKeys(of: address, demand)
                 let mayChangeAddress = mayChangeAddress(target)
-                let next = retry.nextTurn(
-                    mayChangeAddress: mayChangeAddress, isScanning: scan.hasScans, at: loop.now())
+                let isShared = scan.hasScans || advertiser.setCount > 0 || instances.count > 0
+                let next = retry.nextTurn(mayChangeAddress: mayChangeAddress, isShared: isShared, at: loop.now())
                 switch next {
                 case .none: throw error
                 case .listen: bonds.linkEnded(target.peer, at: loop.now())

@@ -298,6 +298,7 @@ extension Adapter {
         }
         perform(initiator.foreignCompletion(opcode, status))
         perform(scan.foreignCompletion(opcode, status, at: now))
+        noteManagement()
         perform(advertiser.foreignCompletion(opcode, status))
     }
 
@@ -414,7 +415,7 @@ extension Adapter {
         updatePins()
         acceptor.ended(handle)
         perform(scan.linkEnded(at: loop.now()))
-        perform(advertiser.linkEnded())
+        perform(advertiser.linkEnded(handle))
         perform(security.encryption.linkEnded(handle, reason))
         if let peer {
             perform(coordinator.linkEnded(peer))

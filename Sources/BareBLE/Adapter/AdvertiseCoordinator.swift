@@ -11,6 +11,8 @@ internal import Logging
 // Invariants
 // - A task that starts a set is in `starting` until the machine has acknowledged the start; one that stops it is in
 //   `stopping` until then. A set has an entry there while it is being stopped.
+// - The machine knows when a command of this program is out for which the kernel disables sets: while a connect has
+//   its turn, and while the kernel changes instances of this program or is set up.
 // - The states of a set are in `states` from its start to its stop; `.stopped` is the last one.
 // - Only the adapter uses it, on its event loop. It never acts on the controller: it returns actions.
 
@@ -42,6 +44,10 @@ final class AdvertiseCoordinator {
     private(set) var setCount = 0
     private let handles: AdvertisingHandles
     private var others = OtherAdvertising()
+    /// Whether a connect of this program has its turn.
+    private var isConnecting = false
+    /// Whether the kernel carries out a command of this program to its management interface.
+    private var isManagementBusy = false
 
     init(on loop: EventLoop, reservingBy reserve: @escaping AdvertisingHandles.Reserve) {
         self.loop = loop
@@ -76,6 +82,7 @@ final class AdvertiseCoordinator {
             AdvertiseSession.Controller(
                 features: features, commands: commands, maximumSets: maximumSets,
                 maximumDataLength: maximumDataLength))
+        noteOwnCommands()
     }
 
     var nextDeadline: BootInstant? { machine?.nextDeadline }
@@ -178,6 +185,8 @@ final class AdvertiseCoordinator {
     func pause(
         until deadline: BootInstant, isolation: isolated (any Actor)? = #isolation, _ perform: ([Action]) -> Void
     ) async {
+        isConnecting = true
+        noteOwnCommands()
         guard setCount > 0 else { return }
         _ = await pauses.wait(until: deadline, isolation: isolation) { _ in
             perform(machine?.pause(at: loop.now()) ?? [])
@@ -185,7 +194,22 @@ final class AdvertiseCoordinator {
         }
     }
 
-    func resume() -> [Action] { machine?.resume(at: loop.now()) ?? [] }
+    func resume() -> [Action] {
+        isConnecting = false
+        noteOwnCommands()
+        return machine?.resume(at: loop.now()) ?? []
+    }
+
+    /// Passes on whether the kernel carries out a command of this program to its management interface.
+    func managementChanged(isBusy: Bool) {
+        guard isBusy != isManagementBusy else { return }
+        isManagementBusy = isBusy
+        noteOwnCommands()
+    }
+
+    private func noteOwnCommands() {
+        machine?.ownCommands(areOut: isConnecting || isManagementBusy, at: loop.now())
+    }
 
     // MARK: What happens
 
@@ -206,6 +230,8 @@ final class AdvertiseCoordinator {
 
     func commandFinished(_ opcode: HCIOpcode, _ failure: HCICommandFailure?) -> [Action] {
         if failure == nil { others.taken(by: opcode) }
+        // What was to be removed after its task has ended may be removed now.
+        defer { releaseHandles() }
         return machine?.commandFinished(failure, at: loop.now()) ?? []
     }
 
@@ -213,8 +239,8 @@ final class AdvertiseCoordinator {
     func received(_ foreign: HCICommandPacket) { others.received(foreign) }
 
     func foreignCompletion(_ opcode: HCIOpcode, _ status: HCIStatus?) -> [Action] {
-        others.completed(opcode, status)
-        return machine?.foreignCompletion(opcode, status, at: loop.now()) ?? []
+        let handles = others.completed(opcode, status)
+        return machine?.foreignCompletion(opcode, status, about: handles, at: loop.now()) ?? []
     }
 
     func received(_ event: LEAdvertisingSetTerminated) -> [Action] {
@@ -227,7 +253,10 @@ final class AdvertiseCoordinator {
         return machine?.received(event, at: loop.now()) ?? []
     }
 
-    func linkEnded() -> [Action] { machine?.linkEnded(at: loop.now()) ?? [] }
+    /// A central's link was accepted, whose beginning may not have been reported.
+    func linkAccepted(_ handle: ConnectionHandle) { machine?.linkAccepted(handle, at: loop.now()) }
+
+    func linkEnded(_ handle: ConnectionHandle) -> [Action] { machine?.linkEnded(handle, at: loop.now()) ?? [] }
 
     func adapterDown() -> [Action] {
         others = OtherAdvertising()
@@ -259,8 +288,14 @@ extension Adapter {
         return advertiser.othersAreOnAir ? .others : .nobody
     }
 
+    /// Passes on whether the kernel may disable advertising sets for this program.
+    func noteManagement() {
+        advertiser.managementChanged(isBusy: instances.outstanding > 0 || coordinator.isSettingUp)
+    }
+
     /// Passes on who advertises: some controllers do not scan meanwhile.
     func noteAdvertising() {
+        noteManagement()
         let now = loop.now()
         let current = advertising
         recovery.advertisingChanged(current != .nobody, at: now)

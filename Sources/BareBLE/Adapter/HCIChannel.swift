@@ -242,7 +242,9 @@ final class HCIChannel {
         var reader = ByteReader(packet)
         guard reader.skip(1), let number = reader.u16() else { return nil }
         switch HCIOpcode(rawValue: number) {
-        case .setEventMask, .leSetEventMask, .leSetAdvertisingEnable, .leSetExtendedAdvertisingEnable: break
+        case .setEventMask, .leSetEventMask, .leSetAdvertisingEnable, .leSetExtendedAdvertisingEnable,
+            .leRemoveAdvertisingSet:
+            break
         default: return nil
         }
         return try? HCICommandPacket(packet.extracting(droppingFirst: 1))

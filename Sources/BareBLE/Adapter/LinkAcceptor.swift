@@ -186,6 +186,10 @@ extension Adapter {
             } _: { [weak self] socket, peer, handle in
                 guard let self else { return }
                 let (name, controls) = assumeIsolated { adapter in
+                    if let handle {
+                        adapter.advertiser.linkAccepted(handle)
+                        adapter.armTimer()
+                    }
                     let link = adapter.register(handle, adapter.identity(of: peer) ?? peer, kernelName: peer)
                     return (link.peer, adapter.controls(of: link))
                 }

@@ -253,6 +253,7 @@ extension AdvertiseSession.Pause {
         case .requested: "this program is connecting to a peer"
         case .connected: "a central has just connected"
         case .disturbed: "another program has taken it off air"
+        case .ownCommand: "the kernel has taken it off air for a command of this program"
         case .noRoom: "the controller has no room for another link"
         case .failed(let failure): "a command failed: \(failure)"
         }

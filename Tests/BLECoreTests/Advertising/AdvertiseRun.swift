@@ -146,10 +146,12 @@ final class AdvertiseRun {
         perform(session.adapterUp(at: now))
     }
 
-    static func terminated(_ handle: UInt8, _ status: HCIStatus = .success) throws -> LEAdvertisingSetTerminated {
+    static func terminated(
+        _ handle: UInt8, _ status: HCIStatus = .success, link: UInt8 = 0x40
+    ) throws -> LEAdvertisingSetTerminated {
         guard
             case .advertisingSetTerminated(let event) = try HCIEvent(
-                [0x3E, 6, 0x12, status.rawValue, handle, 0x40, 0, 0].span)
+                [0x3E, 6, 0x12, status.rawValue, handle, link, 0, 0].span)
         else {
             throw WrongEvent()
         }

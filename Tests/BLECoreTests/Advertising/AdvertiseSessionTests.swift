@@ -122,6 +122,18 @@ import Testing
         #expect(run.session.usedHandles == [0xE2])
     }
 
+    /// Another process would have its new set removed.
+    @Test func theHandlesThatAreStillLookedAtAreNotFree() throws {
+        let run = AdvertiseRun(hasSets: true, setLimit: 4, at: start)
+        let id = run.start(try Self.plan(), avoiding: [0xE2])
+        #expect(run.session.usedHandles == [0xE0, 0xE1, 0xE3])
+        run.perform(run.session.stop(id, at: run.now))
+        run.respond()
+        #expect(run.session.usedHandles == [0xE0, 0xE1, 0xE3])
+        run.respondAll()
+        #expect(run.session.usedHandles.isEmpty && run.events == [.failed(id, .stopped), .stopped(id, nil)])
+    }
+
     @Test func aSilentControllerIsNotSweptToItsEnd() throws {
         let run = AdvertiseRun(hasSets: true, setLimit: 16, at: start)
         let id = run.start(try Self.plan())
@@ -271,6 +283,47 @@ import Testing
         #expect(run.session.nextDeadline == nil)
     }
 
+    /// Of two centrals, one has connected by a set of another program.
+    @Test func aSetTerminatedEventThatWasDroppedIsNotThatOfAnotherLink() throws {
+        let run = AdvertiseRun(hasSets: true, setLimit: 1, at: start)
+        _ = run.started(try Self.plan())
+        run.controller.sets[0xE0]?.isEnabled = false
+        run.perform(run.session.received(try AdvertiseRun.link(isCentral: false), at: run.now))
+        run.perform(run.session.received(try AdvertiseRun.terminated(1, link: 0x41), at: run.now))
+        // Without a central, the event names no link.
+        run.perform(run.session.received(try AdvertiseRun.terminated(2, .advertisingTimeout), at: run.now))
+        #expect(run.deadline == run.now + .milliseconds(60))
+        run.advance(by: .milliseconds(60))
+        run.respondAll()
+        #expect(run.controller.onAir.count == 1 && run.deadline == nil)
+    }
+
+    enum LinkSign: CaseIterable {
+        case accepted, ended
+    }
+
+    /// Events of links are dropped where reports come faster than they are read.
+    @Test(arguments: [true, false], LinkSign.allCases) func aBeginningThatWasDroppedIsMadeUpFor(
+        hasSets: Bool, sign: LinkSign
+    ) throws {
+        let run = AdvertiseRun(hasSets: hasSets, setLimit: 1, at: start)
+        let id = run.started(try Self.plan())
+        run.controller.disableAll()
+        switch sign {
+        case .accepted: run.session.linkAccepted(0x40, at: run.now)
+        case .ended: run.perform(run.session.linkEnded(0x40, at: run.now))
+        }
+        #expect(run.out == nil && run.deadline == run.now + .milliseconds(60))
+        run.advance(by: .milliseconds(60))
+        run.respondAll()
+        #expect(run.controller.onAir.count == 1 && run.session.status(of: id) == .on && run.deadline == nil)
+        // One that was reported.
+        run.perform(run.session.received(try AdvertiseRun.link(isCentral: true), at: run.now))
+        run.session.linkAccepted(0x40, at: run.now)
+        run.perform(run.session.linkEnded(0x40, at: run.now))
+        #expect(run.out == nil && run.deadline == nil)
+    }
+
     @Test func otherProgramsSetsAreNotOurs() throws {
         let run = AdvertiseRun(hasSets: true, setLimit: 1, at: start)
         let id = run.started(try Self.plan())
@@ -333,6 +386,114 @@ import Testing
         #expect(run.session.status(of: id) == .on)
     }
 
+    /// Its random address, and what it sends afterwards, leave no other data in place of ours.
+    @Test func whatAnotherProgramHasWrittenIsReplacedWhateverItSendsAfterwards() throws {
+        let run = AdvertiseRun(hasSets: false, at: start)
+        let id = run.start(try Self.plan(response: [2, 10, 4]))
+        run.respond(while: { $0.dropFirst().first != 0x09 })
+        #expect(run.out?.opcode == .leSetScanResponseData)
+        run.controller.sets[0] = .init(data: [9], isEnabled: true)
+        for opcode in [HCIOpcode.leSetAdvertisingData, .leSetAdvertisingEnable, .leSetRandomAddress] {
+            run.perform(run.session.foreignCompletion(opcode, .success, at: run.now))
+        }
+        run.respondAll()
+        #expect(run.events == [.started(id)] && run.controller.onAir == [0: [2, 1, 6]])
+    }
+
+    /// The kernel disables all sets when it removes its last instance, and before it initiates.
+    @Test(.row("P29"), arguments: [true, false]) func whatTheKernelDoesForThisProgramMakesNoPauseLonger(
+        isResponseReadFirst: Bool
+    ) throws {
+        let run = AdvertiseRun(hasSets: true, setLimit: 1, at: start)
+        let id = run.started(try Self.plan())
+        let opcode = HCIOpcode.leSetExtendedAdvertisingEnable
+        for _ in 0..<5 {
+            run.session.ownCommands(areOut: true, at: run.now)
+            run.controller.disableAll()
+            if isResponseReadFirst { run.session.ownCommands(areOut: false, at: run.now) }
+            run.perform(run.session.foreignCompletion(opcode, .success, at: run.now))
+            run.session.ownCommands(areOut: false, at: run.now)
+            #expect(run.events.last == .interrupted(id, .ownCommand(opcode)) && run.session.isOnAir)
+            #expect(run.out == nil && run.deadline == run.now + .milliseconds(60))
+            run.advance(by: .milliseconds(60))
+            run.respondAll()
+            #expect(run.events.last == .resumed(id) && run.controller.onAir.count == 1)
+        }
+        #expect(run.session.counts.disturbances == 0)
+        // Nothing of ours is under way any more.
+        run.advance(by: .milliseconds(1))
+        run.perform(run.session.foreignCompletion(opcode, .success, at: run.now))
+        #expect(run.events.last == .interrupted(id, .disturbed(by: opcode)))
+        #expect(run.deadline == run.now + .milliseconds(60) && run.session.counts.disturbances == 1)
+    }
+
+    @Test func aCommandThatNamesItsSetsConcernsThoseAlone() throws {
+        let run = AdvertiseRun(hasSets: true, setLimit: 2, at: start)
+        let first = run.started(try Self.plan([1, 1]))
+        let second = run.started(try Self.plan([1, 2]))
+        for opcode in [HCIOpcode.leSetExtendedAdvertisingEnable, .leRemoveAdvertisingSet] {
+            run.perform(run.session.foreignCompletion(opcode, .success, about: [1], at: run.now))
+        }
+        #expect(run.events == [.started(first), .started(second)] && run.deadline == nil)
+        run.controller.sets[0xE1]?.isEnabled = false
+        run.perform(
+            run.session.foreignCompletion(.leSetExtendedAdvertisingEnable, .success, about: [1, 0xE1], at: run.now))
+        #expect(run.session.status(of: first) == .on && run.session.status(of: second) != .on)
+        run.advance(by: .milliseconds(60))
+        run.respondAll()
+        #expect(run.session.status(of: second) == .on && run.controller.onAir.count == 2)
+    }
+
+    @Test func aResponseAfterItsTimeOutIsNoDisturbance() throws {
+        let run = AdvertiseRun(hasSets: true, setLimit: 1, at: start)
+        let id = run.started(try Self.plan())
+        let opcode = HCIOpcode.leSetExtendedAdvertisingEnable
+        run.connect(0xE0)
+        run.respond(.timeout, isExecuted: true)
+        run.advance(by: .milliseconds(500))
+        run.respondAll()
+        #expect(run.events.last == .resumed(id))
+        run.perform(run.session.foreignCompletion(opcode, .success, at: run.now))
+        #expect(run.events.last == .interrupted(id, .ownCommand(opcode)) && run.session.counts.disturbances == 0)
+        run.advance(by: .milliseconds(60))
+        run.respondAll()
+        #expect(run.events.last == .resumed(id))
+        // There is one response to each command.
+        run.perform(run.session.foreignCompletion(opcode, .success, at: run.now))
+        #expect(run.events.last == .interrupted(id, .disturbed(by: opcode)) && run.session.counts.disturbances == 1)
+    }
+
+    /// The response and the event come by two sockets.
+    @Test(arguments: [true, false]) func aCentralThatIsReportedBeforeTheResponseIsNoDisturbance(hasSets: Bool) throws {
+        let run = AdvertiseRun(hasSets: hasSets, setLimit: 1, at: start)
+        let id = run.started(try Self.plan())
+        let handle: UInt8 = hasSets ? 0xE0 : 0
+        for _ in 0..<5 {
+            run.connect(handle)
+            run.connect(handle)
+            run.respond()
+            #expect(run.events.last == .interrupted(id, .connected) && run.out != nil, "it is enabled again at once")
+            run.controller.sets[handle]?.isEnabled = false
+            run.respond()
+            #expect(run.events.last == .resumed(id) && run.controller.onAir.count == 1)
+        }
+        #expect(run.session.counts.disturbances == 0 && run.session.counts.connections == 10)
+    }
+
+    @Test func pausesGrowAlsoWhereTheEndOfASetIsReportedBeforeTheResponse() throws {
+        let run = AdvertiseRun(hasSets: true, setLimit: 1, at: start)
+        let id = run.started(try Self.plan())
+        run.end(0xE0, .advertisingTimeout)
+        for pause in [500, 1_000, 2_000] {
+            #expect(run.deadline == run.now + .milliseconds(pause))
+            run.advance(by: .milliseconds(pause))
+            run.end(0xE0, .advertisingTimeout)
+            run.respond()
+            #expect(run.out == nil && run.session.status(of: id) != .on)
+        }
+        #expect(run.session.counts.connections == 0 && run.session.counts.disturbances == 0)
+    }
+
     @Test(.row("P29")) func aSetThatAnotherProgramHasRemovedIsSetUpAgain() throws {
         let run = AdvertiseRun(hasSets: true, setLimit: 1, at: start)
         let id = run.started(try Self.plan())
@@ -384,7 +545,7 @@ import Testing
             run.respond(.status(refusal))
         }
         #expect(pauses.first == .milliseconds(500) && pauses.last == .seconds(30))
-        run.perform(run.session.linkEnded(at: run.now))
+        run.perform(run.session.linkEnded(0x40, at: run.now))
         run.respondAll()
         #expect(run.events.last == .resumed(id) && run.controller.onAir.count == 1)
     }
@@ -400,7 +561,7 @@ import Testing
         let failure = HCICommandFailure(
             opcode: .leSetExtendedAdvertisingEnable, reason: .status(.connectionLimitExceeded))
         #expect(run.events.last == .interrupted(id, .failed(failure)) && run.out == nil)
-        run.perform(run.session.linkEnded(at: run.now))
+        run.perform(run.session.linkEnded(0x40, at: run.now))
         run.respondAll()
         #expect(run.events.last == .resumed(id) && run.controller.onAir.count == 1)
     }
@@ -465,7 +626,7 @@ import Testing
             respondUpToEnable(run)
             run.respond(.status(.commandDisallowed))
         }
-        run.perform(run.session.linkEnded(at: run.now))
+        run.perform(run.session.linkEnded(0x40, at: run.now))
         respondUpToEnable(run)
         run.respond(.status(.commandDisallowed))
         #expect(run.deadline == run.now + .milliseconds(500))
@@ -519,6 +680,36 @@ import Testing
         run.advance(by: pause)
         run.respondAll()
         #expect(run.events.last == .resumed(id) && run.controller.onAir.count == 1)
+    }
+
+    /// After each of them the set is on air again at once.
+    @Test(arguments: [true, false]) func centralsAndOwnCommandsDoNotEndTheTimeOnAir(isCentral: Bool) throws {
+        let run = AdvertiseRun(hasSets: true, setLimit: 1, at: start)
+        let id = run.started(try Self.plan())
+        let opcode = HCIOpcode.leSetExtendedAdvertisingEnable
+        for pause in [60, 120] {
+            run.perform(run.session.foreignCompletion(opcode, .success, at: run.now))
+            #expect(run.deadline == run.now + .milliseconds(pause))
+            run.advance(by: .milliseconds(pause))
+            run.respondAll()
+        }
+        for _ in 0..<2 {
+            run.advance(by: .seconds(6))
+            if isCentral {
+                run.connect(0xE0)
+            } else {
+                run.session.ownCommands(areOut: true, at: run.now)
+                run.perform(run.session.foreignCompletion(opcode, .success, at: run.now))
+                run.session.ownCommands(areOut: false, at: run.now)
+                run.advance(by: .milliseconds(60))
+            }
+            run.respondAll()
+            #expect(run.events.last == .resumed(id))
+        }
+        run.advance(by: .milliseconds(61))
+        run.perform(run.session.foreignCompletion(opcode, .success, at: run.now))
+        #expect(run.events.last == .interrupted(id, .disturbed(by: opcode)))
+        #expect(run.deadline == run.now + .milliseconds(60))
     }
 
     /// Confirms what comes before the command that puts the set on air.
@@ -664,6 +855,20 @@ import Testing
         #expect(run.events.count == 2 && run.controller.sets.isEmpty && run.session.isResting)
     }
 
+    /// Otherwise sets would be left at handles that the next program does not look at.
+    @Test func aSetWhoseEndWasNotConfirmedMakesRoomForTheNextOne() throws {
+        let run = AdvertiseRun(hasSets: true, setLimit: 1, at: start)
+        run.controller.capacity = 1
+        let first = run.started(try Self.plan([1, 1]))
+        run.perform(run.session.stop(first, at: run.now))
+        run.respond(.timeout)
+        let second = run.start(try Self.plan([1, 2]))
+        run.respondAll()
+        #expect(run.events.last == .started(second) && run.controller.onAir == [0xE0: [1, 2]])
+        #expect(run.session.usedHandles == [0xE0] && run.deadline == nil)
+        #expect(run.session.stop(first, at: run.now) == [.notify(.stopped(first, nil))])
+    }
+
     /// With one advertiser, a set that follows one whose end was not confirmed is not disabled in its place.
     @Test func theOneAdvertiserIsFreeAgainAtOnce() throws {
         let run = AdvertiseRun(hasSets: false, at: start)
@@ -715,7 +920,7 @@ import Testing
         #expect(run.session.commandFinished(nil, at: start) == [])
         #expect(run.session.foreignCompletion(.leSetExtendedAdvertisingEnable, nil, at: start) == [])
         run.perform(run.session.received(try AdvertiseRun.terminated(0xEF), at: run.now))
-        for _ in 0..<10 { run.perform(run.session.linkEnded(at: run.now)) }
+        for _ in 0..<10 { run.perform(run.session.linkEnded(0x40, at: run.now)) }
         #expect(run.out == nil && run.session.status(of: id) == .on)
         // The same event again and again: one command is out at a time.
         for _ in 0..<100 {
@@ -775,7 +980,7 @@ import Testing
                     }
                     if run.hasSets || handle == 0 { run.connect(handle) }
                 case 7:
-                    run.perform(run.session.linkEnded(at: run.now))
+                    run.perform(run.session.linkEnded(0x40, at: run.now))
                 case 8:
                     run.isUp ? run.powerOff() : run.powerOn()
                 case 9:

@@ -391,6 +391,24 @@ import Testing
         #expect(run.session.nextDeadline == run.now + .milliseconds(500))
     }
 
+    /// It is on air again at once after each of them.
+    @Test func connectionsOfCentralsDoNotEndTheTimeOnAir() throws {
+        let run = extendedRun()
+        let id = run.started(try Self.plan())
+        for _ in 0..<3 {
+            run.remove(3)
+            run.settle()
+        }
+        for _ in 0..<2 {
+            run.advance(by: .seconds(6))
+            try run.connect()
+            run.respondAll()
+            #expect(run.session.status(of: id) == .on)
+        }
+        run.remove(3)
+        #expect(run.session.nextDeadline == run.now + .milliseconds(500))
+    }
+
     @Test func aConnectionAttemptPausesAllInstances() throws {
         let run = legacyRun()
         let (first, second) = (run.started(try Self.plan()), run.started(try Self.plan()))

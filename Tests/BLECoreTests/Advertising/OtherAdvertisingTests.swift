@@ -70,6 +70,23 @@ import Testing
         #expect(!others.isOnAir)
     }
 
+    /// Layouts of Core Vol 4 Part E, 7.8.56 and 7.8.59.
+    @Test func theSetsThatACommandNamesAreThoseThatItConcerns() {
+        let cases: [(HCIOpcode, [UInt8], Set<UInt8>?)] = [
+            (Self.enable, [1, 2, 0x01, 0, 0, 0, 0x02, 0x10, 0x27, 5], [1, 2]),
+            (Self.enable, [0, 1, 0xE1, 0, 0, 0], [0xE1]),
+            (Self.enable, [0, 0], nil), (Self.enable, [0, 2, 0x01, 0, 0, 0, 0x02], nil), (Self.enable, [], nil),
+            (.leRemoveAdvertisingSet, [3], [3]), (.leRemoveAdvertisingSet, [], nil),
+            (.leSetAdvertisingEnable, [1], nil),
+        ]
+        for (opcode, parameters, expected) in cases {
+            var others = OtherAdvertising()
+            others.received(HCICommandPacket(opcode: opcode, parameters: parameters))
+            #expect(others.completed(opcode, .success) == expected)
+            #expect(others.completed(opcode, .success) == nil, "the second one was not seen")
+        }
+    }
+
     @Test func parametersThatAreCutOffAreReadAsFarAsTheyGo() {
         var others = OtherAdvertising()
         let parameters: [UInt8] = [1, 2, 0x01, 0, 0, 0, 0x02]

@@ -191,13 +191,13 @@ import Testing
 
     @Test(.row("L07")) func onlyAConnectWithoutATimeoutHasMoreTurns() {
         var limited = retry()
-        #expect(limited.nextTurn(mayChangeAddress: false, isScanning: true, at: start) == .none)
+        #expect(limited.nextTurn(mayChangeAddress: false, isShared: true, at: start) == .none)
         var endless = retry(for: nil)
         #expect(endless.deadline == later(10))
         #expect(
-            endless.nextTurn(mayChangeAddress: false, isScanning: false, at: later(10)) == .next(after: nil))
+            endless.nextTurn(mayChangeAddress: false, isShared: false, at: later(10)) == .next(after: nil))
         #expect(
-            endless.nextTurn(mayChangeAddress: false, isScanning: true, at: later(10)) == .next(after: later(12)),
+            endless.nextTurn(mayChangeAddress: false, isShared: true, at: later(10)) == .next(after: later(12)),
             "scans listen meanwhile")
         endless.beginTurn(at: later(12))
         #expect(endless.deadline == later(22))
@@ -208,22 +208,22 @@ import Testing
         var retry = retry(for: .seconds(30))
         #expect(retry.attemptDeadline(mayChangeAddress: false, at: start) == later(30))
         #expect(retry.attemptDeadline(mayChangeAddress: true, at: start) == later(5))
-        #expect(retry.nextTurn(mayChangeAddress: true, isScanning: false, at: later(5)) == .listen)
+        #expect(retry.nextTurn(mayChangeAddress: true, isShared: false, at: later(5)) == .listen)
         retry.beginTurn(at: later(6))
         #expect(retry.attemptDeadline(mayChangeAddress: true, at: later(6)) == later(16))
-        #expect(retry.nextTurn(mayChangeAddress: true, isScanning: false, at: later(16)) == .listen)
+        #expect(retry.nextTurn(mayChangeAddress: true, isShared: false, at: later(16)) == .listen)
         #expect(retry.attemptDeadline(mayChangeAddress: true, at: later(17)) == later(30), "the connect's own limit")
-        #expect(retry.nextTurn(mayChangeAddress: true, isScanning: false, at: later(30)) == .none)
+        #expect(retry.nextTurn(mayChangeAddress: true, isShared: false, at: later(30)) == .none)
 
         var endless = self.retry(for: nil)
-        #expect(endless.nextTurn(mayChangeAddress: true, isScanning: true, at: later(99)) == .listen)
+        #expect(endless.nextTurn(mayChangeAddress: true, isShared: true, at: later(99)) == .listen)
     }
 
     /// A peer that is heard over and over, and never accepts a connection.
     @Test(.row("L07")) func aConnectWithoutATimeoutHasAnyNumberOfTurns() {
         var retry = retry(for: nil)
         for turn in 1...1_000 {
-            #expect(retry.nextTurn(mayChangeAddress: true, isScanning: false, at: later(turn * 600)) == .listen)
+            #expect(retry.nextTurn(mayChangeAddress: true, isShared: false, at: later(turn * 600)) == .listen)
             retry.beginTurn(at: later(turn * 600))
         }
         #expect(retry.attemptDeadline(mayChangeAddress: true, at: later(600_000)) == later(600_010), "the turn's end")

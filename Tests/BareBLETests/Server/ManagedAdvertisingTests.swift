@@ -207,6 +207,65 @@ import Testing
         }
     }
 
+    /// As scans, it has two seconds in twelve. Otherwise no central would find it while a device is away.
+    @Test(arguments: [Advertisement.BackEnd.controller, .management])
+    func anAdvertisementIsOnAirBetweenTheTurnsOfAConnectThatWaits(_ backEnd: Advertisement.BackEnd) async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let central = Central(radio: radio)
+            let local = LocalPeripheral(on: central)
+            var advertisement = Self.managed()
+            advertisement.backEnd = backEnd
+            let lease = try await local.advertise(advertisement)
+            var states = lease.states.makeAsyncIterator()
+            #expect(try await states.next() == .on)
+            let absent = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0009), type: .random)
+            let connecting = time.task { _ = try await central.connect(absent, ConnectOptions(timeout: nil)) }
+            let paused = Advertisement.State.paused("this program is connecting to a peer")
+            #expect(try await states.next() == paused)
+            for _ in 0..<2 {
+                #expect(try await states.next() == .on)
+                let begin = time.now
+                #expect(try await states.next() == paused)
+                #expect(time.now - begin >= .milliseconds(1_900))
+            }
+            connecting.cancel()
+            await #expect(throws: (any Error).self) { try await connecting.value }
+            await lease.stop()
+            await local.stop()
+        }
+    }
+
+    /// The kernel disables all sets when it removes its last instance, for example.
+    @Test func whatTheKernelDoesForAnInstanceOfThisProgramIsNoDisturbance() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let local = LocalPeripheral(on: Central(radio: radio))
+            let lease = try await local.advertise([.localName("Set")])
+            var states = lease.states.makeAsyncIterator()
+            #expect(try await states.next() == .on)
+            // The commands for this one name its set alone.
+            let instance = try await local.advertise(Self.managed())
+            await instance.stop()
+            // Add Extended Advertising Data has no response.
+            await radio.ignoreManagementPacket(
+                [0x55, 0, 0, 0, 13, 0, 4, 10, 0, 2, 1, 6, 6, 9] + Array("Bench".utf8))
+            let adding = time.task { try await local.advertise(Self.managed()) }
+            try await time.clock.sleep(for: .seconds(1))
+            await radio.foreign(HCICommandPacket(LESetExtendedAdvertisingEnable(isEnabled: false, handles: [])))
+            let reason = "the kernel has taken it off air for a command of this program"
+            #expect(try await states.next() == .paused(reason))
+            #expect(try await states.next() == .on)
+            adding.cancel()
+            await #expect(throws: error(.cancelled)) { _ = try await adding.value }
+            await radio.ignoreManagementPacket(nil)
+            try await time.clock.sleep(for: .seconds(10))
+            await lease.stop()
+            #expect(try await states.next() == .stopped)
+            await local.stop()
+        }
+    }
+
     @Test func aControllerWithOneAdvertiserHasSeveralInstancesAndOneBackEnd() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)

@@ -108,6 +108,57 @@ import Testing
         return bench.time.now
     }
 
+    /// The kernel disables all sets before it initiates, those too that begin after the connect.
+    @Test func whatTheKernelDoesForAConnectOfThisProgramIsNoDisturbance() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let central = Central(radio: radio)
+            let local = LocalPeripheral(on: central)
+            let absent = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0009), type: .random)
+            let connecting = time.task { _ = try await central.connect(absent, ConnectOptions(timeout: nil)) }
+            try await time.clock.sleep(for: .seconds(1))
+            let lease = try await local.advertise([.localName("Late")])
+            var states = lease.states.makeAsyncIterator()
+            #expect(try await states.next() == .on)
+            let disable = HCICommandPacket(LESetExtendedAdvertisingEnable(isEnabled: false, handles: []))
+            await radio.foreign(disable)
+            let reason = "the kernel has taken it off air for a command of this program"
+            #expect(try await states.next() == .paused(reason))
+            #expect(try await states.next() == .on)
+            connecting.cancel()
+            await #expect(throws: (any Error).self) { try await connecting.value }
+            try await time.clock.sleep(for: .seconds(1))
+            await radio.foreign(disable)
+            #expect(try await states.next() == .paused("another program has taken it off air"))
+            #expect(try await states.next() == .on)
+            await lease.stop()
+            await local.stop()
+        }
+    }
+
+    /// The kernel drops events of links where reports come faster than they are read.
+    @Test func itIsOnAirAgainAfterACentralWhoseEventsWereDropped() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            var personality = VirtualPersonality.bluetooth5
+            // Each event that is no response.
+            personality.losesEvery = 1
+            await radio.setPersonality(personality)
+            let local = LocalPeripheral(on: Central(radio: radio))
+            try await local.publish(LocalService(0xFFF0, [LocalCharacteristic(0xFFF1, .read, value: .fixed([1]))]))
+            let lease = try await local.advertise([.localName("Bench")])
+            let phone = await radio.addCentral()
+            try await phone.connect()
+            await time.settle()
+            #expect(await local.centrals.count == 1)
+            try await time.clock.sleep(for: .milliseconds(100))
+            #expect(await radio.advertisements().count == 1)
+            await phone.disconnect()
+            await lease.stop()
+            await local.stop()
+        }
+    }
+
     /// How an adapter goes down while an advertisement is on air.
     enum Outage: CaseIterable, Sendable {
         case off, blocked, unplugged
