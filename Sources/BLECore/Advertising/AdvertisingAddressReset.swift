@@ -1,8 +1,7 @@
 // Which address the kernel pairs with, where an advertising set that was set up by commands has brought the central.
 //
 // Duties: add a connectable advertising instance without data, which is not put on air, and remove it; again after
-// another program has added or removed an instance, while centrals may pair. Remove first what a program that was
-// killed in between has left.
+// another program has added or removed an instance, while centrals may pair.
 //
 // Why: the kernel computes the keys of a pairing with the kind of address that its own last instance had. Since the
 // commit 89fb8acc3885 (June 2025, also in stable series) the parameters that a raw socket sends do not change that. An
@@ -24,7 +23,6 @@
 // - No number is used that may be another program's: after events were missed, the instances are read first. The kernel
 //   lists no number that is greater than the number of instances, and adding one that is there replaces it. So what
 //   was seen added stays known until it was seen removed, or is missing where the kernel would list it.
-// - What a killed program has left is known by its number alone, as that of an instance of `InstanceSession` is.
 // - There is a pause between two runs: another program may add instances all the time.
 //
 // The machine never acts; it returns commands to send, in order.
@@ -63,8 +61,6 @@ package struct AdvertisingAddressReset: ~Copyable {
     }
 
     private enum Step {
-        /// Remove what a killed program may have left.
-        case reclaim
         case add, remove
     }
 
@@ -81,9 +77,7 @@ package struct AdvertisingAddressReset: ~Copyable {
     /// What the kernel can have, while the address is to be kept.
     package private(set) var kernel: ManagementAdvertisingFeatures?
     /// The instances of others, as far as they are known.
-    private var known: Set<UInt8> = []
-    /// The numbers at which a killed program may have left an instance, which are removed first.
-    private var stale: [UInt8] = []
+    package private(set) var known: Set<UInt8> = []
     /// Whether events were missed, so that `known` may lack some.
     private var isOutdated = false
     private var isNeeded = false
@@ -131,17 +125,15 @@ package struct AdvertisingAddressReset: ~Copyable {
     /// - Parameters:
     ///   - kernel: What the kernel can have, and has, as it was just read.
     ///   - own: The numbers of the instances of this program, of whose removal no event reports.
-    ///   - reclaims: Whether what has a number of this library and belongs to no process was left by a killed one.
     ///   - now: The present time.
     /// - Returns: Whether there is something to do with this adapter: `begin` is due then.
     package mutating func keep(
-        on kernel: ManagementAdvertisingFeatures, own: Set<UInt8> = [], reclaims: Bool = false, at now: BootInstant
+        on kernel: ManagementAdvertisingFeatures, own: Set<UInt8> = [], at now: BootInstant
     ) -> Bool {
         release()
         guard kernel.hasSets, kernel.maximumInstances >= 2 else { return false }
         self.kernel = kernel
         learn(kernel, own)
-        stale = reclaims ? InstanceSession.ownNumbers(of: kernel) : []
         isNeeded = true
         notBefore = now
         return true
@@ -150,7 +142,6 @@ package struct AdvertisingAddressReset: ~Copyable {
     /// Keeps the address no longer.
     package mutating func release() {
         kernel = nil
-        stale = []
         isOutdated = false
         isNeeded = false
         hasFailed = false
@@ -158,8 +149,7 @@ package struct AdvertisingAddressReset: ~Copyable {
         retry.reset()
     }
 
-    /// Adds an instance that is due; reads first what there is, if events were missed. After each removal of what a
-    /// killed program has left, it is due again.
+    /// Adds an instance that is due; reads first what there is, if events were missed.
     ///
     /// - Parameter used: The numbers that are in use by this library.
     package mutating func begin(avoiding used: Set<UInt8>, at now: BootInstant) -> [Action] {
@@ -168,8 +158,6 @@ package struct AdvertisingAddressReset: ~Copyable {
             state = .reading
             return [.readFeatures]
         }
-        stale.removeAll { used.contains($0) }
-        if let number = stale.first { return send(.reclaim, number) }
         isNeeded = false
         let taken = used.union(known)
         let free = (1...InstanceSession.greatestNumber).reversed().first { number in
@@ -215,20 +203,6 @@ package struct AdvertisingAddressReset: ~Copyable {
             return []
         }
         switch (step, failure?.reason) {
-        case (.reclaim, .socketLost?):
-            isNeeded = kernel != nil
-            return finish(failure.map { Failure.command($0) }, at: now, pause: retry.nextPause())
-        case (.reclaim, .timeout?):
-            // A kernel that is silent would be so for each number.
-            stale = []
-            state = .idle
-            return []
-        case (.reclaim, let reason) where reason != .adapterLost:
-            stale.removeAll { $0 == number }
-            if reason == nil || reason == .status(.invalidParameters) { known.remove(number) }
-            retry.reset()
-            state = .idle
-            return []
         case (.add, nil), (.add, .timeout?), (.add, .malformed?):
             // The kernel may have it, whatever its response.
             retry.reset()
@@ -244,7 +218,7 @@ package struct AdvertisingAddressReset: ~Copyable {
             let actions = finish(failure.map { Failure.command($0) }, at: now, pause: pause)
             if !isLast { state = .waiting(.remove, number, until: now + pause) }
             return actions
-        case (.add, _), (.remove, _), (.reclaim, _):
+        case (.add, _), (.remove, _):
             retry.reset()
             return finish(failure.map { Failure.command($0) }, at: now)
         }
@@ -273,7 +247,6 @@ package struct AdvertisingAddressReset: ~Copyable {
     /// first.
     package mutating func adapterGone(at now: BootInstant) -> [Action] {
         known = []
-        stale = []
         isOutdated = false
         isNeeded = false
         hasFailed = false
@@ -312,7 +285,7 @@ package struct AdvertisingAddressReset: ~Copyable {
             let parameters = ManagementAddExtendedAdvertisingParameters(
                 number, .connectable, interval: Self.unusedInterval...Self.unusedInterval)
             return [.send(.add(parameters))]
-        case .reclaim, .remove: return [.send(.remove(ManagementRemoveAdvertising(number)))]
+        case .remove: return [.send(.remove(ManagementRemoveAdvertising(number)))]
         }
     }
 

@@ -145,7 +145,8 @@ final class AdvertisingInstances {
         defer { releaseNumbers() }
         return await coordinator.start(plan, on: kernel, reclaims: reclaims, isolation: isolation) {
             let others = adapter.map { numbers.reserve(InstanceSession.ownNumbers(of: kernel), of: $0) } ?? []
-            return others.union(keeper.usedNumbers)
+            // The kernel does not list all, and adding one that is there replaces it.
+            return others.union(keeper.usedNumbers).union(reclaims ? [] : keeper.othersNumbers)
         } perform: {
             perform($0)
         }

@@ -34,6 +34,8 @@ final class PairingAddressKeeper {
     var isResting: Bool { machine.isResting }
     /// The number of the instance that is being added or removed.
     var usedNumbers: Set<UInt8> { machine.usedNumbers }
+    /// The numbers of the instances of other programs, as far as they are known.
+    var othersNumbers: Set<UInt8> { machine.known }
 
     /// Tasks that wait.
     var outstanding: Int { resets.count }

@@ -10,7 +10,6 @@ import Testing
     private let addThree = "54000000120003010000000000000000000000000000007f"
     private let read = "3d0000000000"
     private let removeFour = "3f000000010004"
-    private let removeThree = "3f000000010003"
 
     @Test func anInstanceIsAddedWithoutDataAndRemoved() {
         let run = ResetRun(at: start)
@@ -69,87 +68,6 @@ import Testing
         #expect(full.keep(instances: [1, 2, 4]))
         full.begin(avoiding: [3])
         #expect(full.sent.isEmpty && full.ends == [.noFreeInstance(limit: 4)])
-    }
-
-    /// It would be on air, without data, after the next suspend.
-    @Test func whatAKilledProgramHasLeftIsRemovedOnce() {
-        let run = ResetRun(at: start)
-        #expect(run.keep(instances: [4], reclaims: true))
-        run.begin()
-        #expect(run.sent == [removeFour] && run.usedNumbers == [4] && !run.isResting)
-        run.respond()
-        #expect(run.ends.isEmpty && run.reset.isDue(at: run.now))
-        run.begin()
-        // There is none.
-        run.fail(.status(.invalidParameters))
-        run.begin()
-        run.respond()
-        run.respond()
-        #expect(run.takeSent() == [removeFour, removeThree, addFour, removeFour])
-        #expect(run.ends == [nil] && run.isResting)
-        run.reset.received(.advertisingAdded(1))
-        run.advance(AdvertisingAddressReset.pause)
-        run.begin()
-        #expect(run.sent == [addFour])
-    }
-
-    @Test func whatThisAndOtherProcessesHaveIsNotRemoved() {
-        let run = ResetRun(at: start)
-        #expect(run.keep(instances: [3, 4], own: [4], reclaims: true))
-        run.begin(avoiding: [3, 4])
-        run.respond()
-        #expect(run.sent == ["54000000120002010000000000000000000000000000007f", "3f000000010002"])
-    }
-
-    @Test func whatCannotBeRemovedIsLeftAlone() {
-        let run = ResetRun(at: start)
-        #expect(run.keep(instances: [4], reclaims: true))
-        run.begin()
-        run.fail(.status(.failed))
-        run.begin()
-        run.respond()
-        run.begin()
-        #expect(run.sent == [removeFour, removeThree, addThree])
-        let silent = ResetRun(at: start)
-        #expect(silent.keep(instances: [4], reclaims: true))
-        silent.begin()
-        silent.fail(.timeout)
-        silent.begin()
-        #expect(silent.sent == [removeFour, addThree], "it would be as silent for each number")
-    }
-
-    @Test func whatAKilledProgramHasLeftIsRemovedAfterTheKernelWasBusyOrTheSocketWasLost() {
-        let run = ResetRun(at: start)
-        #expect(run.keep(instances: [4], reclaims: true))
-        run.begin()
-        run.fail(.status(.busy))
-        run.advance(.milliseconds(500))
-        #expect(run.takeSent() == [removeFour, removeFour])
-        run.fail(.socketLost)
-        run.reset.eventsMissed()
-        #expect(run.ends.count == 1 && !run.isResting && run.nextDeadline != nil)
-        run.advance(.seconds(1))
-        run.begin()
-        run.found([4])
-        run.begin()
-        #expect(run.sent == [read, removeFour])
-    }
-
-    @Test func whatAKilledProgramHasLeftIsLookedForOnlyWhileTheAddressIsKept() {
-        let run = ResetRun(at: start)
-        #expect(run.keep(instances: [4], reclaims: true))
-        run.begin()
-        run.reset.release()
-        run.respond()
-        run.begin()
-        #expect(run.sent == [removeFour] && run.isResting && run.nextDeadline == nil)
-        let gone = ResetRun(at: start)
-        #expect(gone.keep(instances: [4], reclaims: true))
-        gone.begin()
-        gone.adapterGone()
-        gone.fail(.adapterLost)
-        gone.begin()
-        #expect(gone.sent == [removeFour] && gone.isResting && gone.ends == [nil])
     }
 
     /// The kernel lists no number that is greater than that of the instances. Adding it would replace the instance.
@@ -411,8 +329,8 @@ private final class ResetRun {
         self.now = now
     }
 
-    func keep(instances: [UInt8] = [], own: Set<UInt8> = [], reclaims: Bool = false) -> Bool {
-        reset.keep(on: features(instances), own: own, reclaims: reclaims, at: now)
+    func keep(instances: [UInt8] = [], own: Set<UInt8> = []) -> Bool {
+        reset.keep(on: features(instances), own: own, at: now)
     }
 
     /// The instances are read.

@@ -99,6 +99,22 @@ import Testing
         }
     }
 
+    /// The kernel does not list it, and adding it would replace it.
+    @Test func anInstanceThatWasSeenIsNotReplacedBesideBluetoothd() async throws {
+        try await PairingBench.run { bench in
+            await bench.radio.runBluetoothd(true)
+            try await bench.local.allowPairing(.justWorks)
+            let other = try await OtherProgram(bench)
+            try await other.add(4)
+            var beacon = Advertisement([.localName("Beacon")], kind: .nonconnectable)
+            beacon.backEnd = .management
+            let lease = try await bench.local.advertise(beacon)
+            #expect(await bench.radio.instances() == [3, 4])
+            await lease.stop()
+            #expect(await bench.radio.instances() == [4])
+        }
+    }
+
     /// The address may be the right one all the same.
     @Test func withoutAFreeInstanceItIsLoggedOnceAndCentralsMayPair() async throws {
         let log = KeptLog(detail: "reason")
