@@ -290,7 +290,7 @@ extension Adapter {
 
     /// Passes on whether the kernel may disable advertising sets for this program.
     func noteManagement() {
-        advertiser.managementChanged(isBusy: instances.outstanding > 0 || coordinator.isSettingUp)
+        advertiser.managementChanged(isBusy: instances.hasCommandOut || coordinator.isSettingUp)
     }
 
     /// Passes on who advertises: some controllers do not scan meanwhile.

@@ -40,7 +40,7 @@ final class AdvertisingInstances {
         reads = Waiters(on: loop)
     }
 
-    /// Calls a closure whenever `nextDeadline` may have changed.
+    /// Calls a closure whenever `nextDeadline` or `hasCommandOut` may have changed.
     func onDeadlineChange(_ body: @escaping @Sendable () -> Void) { deadlineChanged = body }
 
     var isOpen: Bool { channel.isOpen }
@@ -58,6 +58,9 @@ final class AdvertisingInstances {
     var nextDeadline: BootInstant? {
         [coordinator.nextDeadline, keeper.nextDeadline, channel.nextDeadline].compactMap(\.self).min()
     }
+
+    /// A Boolean value that indicates whether a command on this socket has no response yet.
+    var hasCommandOut: Bool { channel.unfinishedCommands > 0 }
 
     /// Tasks that wait, and commands that are out.
     var outstanding: Int {
@@ -222,7 +225,9 @@ final class AdvertisingInstances {
             case .finished(.address, .readAdvertisingFeatures, let result):
                 perform(keeper.featuresRead(Self.features(result), own: coordinator.usedNumbers))
             case .finished(.address, _, let result): perform(keeper.commandFinished(Self.failure(result)))
-            case .finished(.task(let number), _, let result): reads.resume(number, Self.features(result))
+            case .finished(.task(let number), _, let result):
+                reads.resume(number, Self.features(result))
+                deadlineChanged()
             case .finished: break
             case .received(let content):
                 keeper.received(content)

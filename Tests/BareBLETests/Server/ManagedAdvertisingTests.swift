@@ -250,11 +250,18 @@ import Testing
             // Add Extended Advertising Data has no response.
             await radio.ignoreManagementPacket(
                 [0x55, 0, 0, 0, 13, 0, 4, 10, 0, 2, 1, 6, 6, 9] + Array("Bench".utf8))
+            let begin = time.now
             let adding = time.task { try await local.advertise(Self.managed()) }
             try await time.clock.sleep(for: .seconds(1))
-            await radio.foreign(HCICommandPacket(LESetExtendedAdvertisingEnable(isEnabled: false, handles: [])))
+            let disable = HCICommandPacket(LESetExtendedAdvertisingEnable(isEnabled: false, handles: []))
+            await radio.foreign(disable)
             let reason = "the kernel has taken it off air for a command of this program"
             #expect(try await states.next() == .paused(reason))
+            #expect(try await states.next() == .on)
+            // The command has timed out after 6 s, and the start waits for 500 ms before it sends another one.
+            try await time.clock.sleep(for: .milliseconds(6_250) - (time.now - begin))
+            await radio.foreign(disable)
+            #expect(try await states.next() == .paused("another program has taken it off air"))
             #expect(try await states.next() == .on)
             adding.cancel()
             await #expect(throws: error(.cancelled)) { _ = try await adding.value }
