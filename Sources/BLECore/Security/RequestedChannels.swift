@@ -52,9 +52,7 @@ package struct RequestedChannels: Sendable {
 
     /// The kernel has asked about a pairing with a peer that no task has requested.
     package mutating func pairingRefused(with peer: PeerID, at now: BootInstant) {
-        for (number, request) in requests where request.peer == peer {
-            requests[number]?.refusal = min(request.refusal ?? now, now)
-        }
+        for (number, request) in requests where request.peer == peer { refuse(number, from: now) }
     }
 
     /// A pairing with a peer has failed that no task has requested, and that the kernel has asked nothing about.
@@ -65,17 +63,20 @@ package struct RequestedChannels: Sendable {
         let isOnlyOne = requests.values.count { $0.peer == peer } == 1
         for (number, request) in requests where request.peer == peer {
             if request.isEncrypted { isForChannel = true }
-            let refusal = request.isEncrypted && isOnlyOne ? now : now + Self.grace
-            requests[number]?.refusal = min(request.refusal ?? refusal, refusal)
+            refuse(number, from: request.isEncrypted && isOnlyOne ? now : now + Self.grace)
         }
         return isForChannel
     }
 
     /// The kernel wants more security for a channel than was requested.
     package mutating func securityWanted(for number: UInt64, at now: BootInstant) {
+        refuse(number, from: now + Self.grace)
+    }
+
+    /// Has a request count as refused from a time on, unless it does so earlier.
+    private mutating func refuse(_ number: UInt64, from time: BootInstant) {
         guard let request = requests[number] else { return }
-        let refusal = now + Self.grace
-        requests[number]?.refusal = min(request.refusal ?? refusal, refusal)
+        requests[number]?.refusal = min(request.refusal ?? time, time)
     }
 
     /// Returns whether the end of the link, or of the channel, means that the peer has refused it for lack of security.

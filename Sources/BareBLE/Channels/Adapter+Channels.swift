@@ -67,17 +67,11 @@ extension Adapter {
                 throw BLEError(
                     .cancelled, subject: "\(peer)", during: BLEError.opening(request.psm),
                     because: "the task was cancelled")
-            case (.pending, _) where security.isChannelRefused(number, at: loop.now()):
+            case (.pending, _) where isRefused(number, until: deadline):
                 throw BLEError(
                     openingChannel: EACCES, psm: request.psm, peer: peer, adapter: name,
                     isEncrypted: request.isEncrypted)
             case (.pending, _) where loop.now() >= deadline:
-                // There was no more time for it to open.
-                if !security.isConfigured, security.isChannelRefusedByItsEnd(number) {
-                    throw BLEError(
-                        openingChannel: EACCES, psm: request.psm, peer: peer, adapter: name,
-                        isEncrypted: request.isEncrypted)
-                }
                 throw BLEError(
                     openingChannelTimedOut: request.psm, peer: peer,
                     isEncrypted: request.isEncrypted || links.encryptionBeginning(of: link) != nil,
@@ -108,6 +102,15 @@ extension Adapter {
     private func isMoreSecurityWanted(for request: ChannelRequest, at descriptor: Int32) -> Bool {
         guard !security.isConfigured, let level = system.wantedLevel(descriptor) else { return false }
         return level > request.security ?? .low
+    }
+
+    /// Whether a channel counts as refused for lack of security.
+    ///
+    /// - Parameter deadline: The end of the attempt: there is no more time for the channel to open then.
+    private func isRefused(_ number: UInt64, until deadline: BootInstant) -> Bool {
+        let now = loop.now()
+        if !security.isConfigured, now >= deadline { return security.isChannelRefusedByItsEnd(number) }
+        return security.isChannelRefused(number, at: now)
     }
 
     /// Returns why a channel that was being opened has failed: if it has ended, and its link is up, the peer has closed

@@ -27,18 +27,6 @@ final class RadioChannelListeners {
     }
 }
 
-/// The levels of security that the kernel wants for the channels that peripherals have refused, by the descriptors of
-/// their sockets. Only the radio uses it, on its event loop.
-final class WantedLevels {
-    private var levels: [Int32: SocketSecurity.Level] = [:]
-
-    /// The level of a channel, which is set for each one: its descriptor may be that of an earlier one.
-    subscript(descriptor: Int32) -> SocketSecurity.Level? {
-        get { levels[descriptor] }
-        set { levels[descriptor] = newValue }
-    }
-}
-
 extension VirtualRadio {
     // MARK: Of programs
 
@@ -76,6 +64,7 @@ extension VirtualRadio {
         switch peripheral.assumeIsolated({ $0.channelRequested(psm, isHeard: isHeard && !isRefused) }) {
         case .success(let opening?):
             links.connect(opening.descriptor, to: name)
+            // Its descriptor may be that of an earlier channel.
             wantedLevels[opening.descriptor] = isRefused ? (level == .low ? .medium : .high) : nil
             return .success(opening)
         case .success(nil): return .failure(SystemCallError(call: "connect", errno: ECONNREFUSED))
