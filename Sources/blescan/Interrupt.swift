@@ -51,15 +51,16 @@ enum Interrupt {
         cancel()
     }
 
-    /// Has a second signal wait until `endStep` was called as often: an adapter is off for a moment.
+    /// Begins a step that has an adapter off for a moment: a second signal waits for the end of all steps.
     static func beginStep() { state.withLock { $0.steps.begin() } }
 
-    /// Ends `beginStep`, and the program if a second signal has come meanwhile.
+    /// Ends a step; with the last one the program too, if a second signal has come meanwhile.
     static func endStep() {
         if state.withLock({ $0.steps.end() }) { exit(ExitStatus.interrupted.rawValue) }
     }
 
-    /// Runs `body` in a task that the first ^C, SIGTERM or SIGHUP cancels; a second ^C or SIGTERM ends the program.
+    /// Runs `body` in a task that the first ^C, SIGTERM or SIGHUP cancels; a second ^C or SIGTERM ends the program,
+    /// during a step once that has ended (`beginStep`).
     ///
     /// A signal that comes before all are watched ends the program as it ends any other; `body` begins only after
     /// that, so there is no moment in which one is lost. Inside another call `body` is a part of its task.

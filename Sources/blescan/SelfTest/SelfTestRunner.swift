@@ -360,8 +360,7 @@ final class SelfTestRunner {
 
     /// Lets go of what the checks have left, and restores the adapter.
     private func restore() async {
-        let ofPeer = await peering.end()
-        report.restoration += ofPeer
+        report.restoration += await peering.end()
         report.restoration += await access.restore()
         claims = []
     }
