@@ -260,7 +260,7 @@ extension InstanceSession {
     /// - Parameters:
     ///   - plan: The advertisement. Its random address is of no use: the kernel chooses the address.
     ///   - kernel: The instances that the kernel can have, and those that it has now.
-    ///   - others: The numbers that other processes with this library have.
+    ///   - others: The numbers that others have, as far as they are known: they are neither used nor reclaimed.
     ///   - reclaims: Whether what has a number of this library and belongs to no process was left by a killed one.
     ///   - now: The present time.
     package mutating func start(

@@ -72,6 +72,7 @@ final class InstanceCoordinator {
     ///   - kernel: What the kernel can have, as it was just read.
     ///   - reclaims: Whether what killed programs have left is removed.
     ///   - others: Returns the numbers that others have, once it starts.
+    ///   - perform: Performs actions of the machine.
     /// - Returns: The instance; `nil` for a task that was cancelled.
     func start(
         _ plan: AdvertisingPlan, on kernel: ManagementAdvertisingFeatures, reclaims: Bool,

@@ -286,10 +286,10 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     /// Has the device send the values of a characteristic, or stop sending them.
     ///
     /// Notifications are preferred to indications. If that is so already, nothing is sent,
-    /// and the callback comes at once. When the device is to stop, the values that come before its response are reported
-    /// before the callback, and none after it. Values are reported in the order in which they and the responses of the device
-    /// came, also of several characteristics. While the queue is blocked, up to 4,096 values or 1 MiB of a characteristic
-    /// wait; further ones are dropped, which the log states.
+    /// and the callback comes at once. When the device is to stop, the values that come before its response are
+    /// reported before the callback, and none after it. Values are reported in the order in which they and the responses
+    /// of the device came, also of several characteristics. While the queue is blocked, up to 4,096 values or 1 MiB of a
+    /// characteristic wait; further ones are dropped, which the log states.
     open func setNotifyValue(_ enabled: Bool, for characteristic: CBCharacteristic) {
         guard let remote = remote(of: characteristic) else { return }
         perform(.alone, with: characteristic) { peripheral, link in

@@ -1,7 +1,8 @@
 """A peripheral with credit-based channels: "Courier", D1:00:00:00:00:04/random.
 
-Behind its PSMs are an echo, a source of numbered packets, a peer that says goodbye, one that is sparing with credits, one
-that never responds, and one that refuses all for lack of security. Three characteristics say how far source and miser are, and have the miser be generous.
+Its PSMs are those of an echo, a source of numbered packets, a peer that closes its channel after a packet, one that is sparing
+with credits, one that never responds, and one that refuses all channels for lack of security. Three characteristics say how far
+source and miser are, and have the miser be generous.
 """
 
 import asyncio
