@@ -186,7 +186,7 @@ struct FuzzedSession: ~Copyable, FuzzedRun {
                     undecided.remove(id) != nil && subscribed.remove(id) != nil,
                     "a subscriber is told once that it failed")
             case .left(let id):
-                require(subscribed.remove(id) != nil, "a subscriber that leaves is told once that it has left")
+                require(subscribed.remove(id) != nil, "a subscriber that leaves is notified once that it has left")
             }
         }
     }

@@ -254,7 +254,7 @@ package struct AdvertiseSession: ~Copyable {
     private var pausing = Pausing.no
     private var isAsleep = false
     private var lastNumber: UInt64 = 0
-    /// The links whose beginnings were reported.
+    /// The links that are known to be up, by the event of their beginning or because they were accepted.
     private var links: Set<ConnectionHandle> = []
     private var ownCommandStatus = OwnCommands.none
     /// Commands of the session without a response in time, which may still come.
@@ -263,7 +263,7 @@ package struct AdvertiseSession: ~Copyable {
     private var sweep: Sweep?
     /// The handles of other processes with this library.
     private var others: Set<UInt8> = []
-    /// When all sets are enabled again, because a link began and no set was reported as terminated by it.
+    /// When all sets are enabled again, by the link that may have ended one: no set was reported as terminated by it.
     private var suspicions: [ConnectionHandle: BootInstant] = [:]
     package private(set) var counts = Counts()
 
