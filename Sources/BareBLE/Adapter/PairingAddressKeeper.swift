@@ -5,7 +5,7 @@ internal import BLELinux
 // one: the owner of the machine `AdvertisingAddressReset`.
 //
 // Duties: know which address is to be kept; resume each task that waits once the kernel pairs with it, or cannot; keep
-// the reason why it cannot.
+// the reason why it cannot. Know the instances that other programs were seen to have, also while no address is kept.
 //
 // Invariants
 // - `address` is set while the machine keeps it, from `keep` to `release`. What was added before `release` is removed
