@@ -139,8 +139,8 @@ public struct ConnectOptions: Hashable, Sendable {
     /// the task lives.
     ///
     /// Without a limit the connection is attempted again and again, so that others on the same adapter have their
-    /// turns and running scans listen in between. Once the link is up, the remaining steps are still limited to a
-    /// minute.
+    /// turns; in between, running scans listen and advertisements are on air. Once the link is up, the remaining steps
+    /// are still limited to a minute.
     public var timeout: Duration? = .seconds(15)
     /// The largest ATT MTU to request, 23 to 517; `nil` uses the central's. 23 saves the exchange.
     public var mtu: Int?
