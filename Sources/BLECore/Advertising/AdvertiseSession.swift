@@ -24,7 +24,8 @@
 //   ours that comes after its time-out, a central that has connected before the response to the command that is out.
 // - A command of another program that names its sets concerns those alone.
 // - The kernel drops events where a socket is not read in time. A link of which the set is not reported, and one whose
-//   beginning was not reported, have all sets enabled again: what is on air stays so.
+//   beginning was not reported, have all sets enabled again: what is on air stays so. A second link that is accepted
+//   with the same handle is one whose beginning was not reported.
 // - A set whose end was not confirmed is disabled again until it is; `stopped` reports the failure at the first time.
 // - On a controller with sets, ours have the handles 0xE0 to 0xEF: the kernel counts its own from 0. Sets of other
 //   programs are never touched. Of other processes with this library the owner knows the handles,
@@ -254,8 +255,9 @@ package struct AdvertiseSession: ~Copyable {
     private var pausing = Pausing.no
     private var isAsleep = false
     private var lastNumber: UInt64 = 0
-    /// The links that are known to be up, by the event of their beginning or because they were accepted.
-    private var links: Set<ConnectionHandle> = []
+    /// The links that are known to be up, by the event of their beginning or because they were accepted; and whether
+    /// their sockets were accepted.
+    private var links: [ConnectionHandle: Bool] = [:]
     private var ownCommandStatus = OwnCommands.none
     /// Commands of the session without a response in time, which may still come.
     private var late: Set<HCIOpcode> = []
@@ -497,7 +499,7 @@ extension AdvertiseSession {
     /// LE (Enhanced) Connection Complete was read: ours, the kernel's or that of a central that has connected.
     package mutating func received(_ event: LEConnectionComplete, at now: BootInstant) -> [Action] {
         guard event.status.isSuccess else { return [] }
-        links.insert(event.handle)
+        links[event.handle] = false
         guard !event.isCentral else { return [] }
         if controller.hasSets {
             // The set is named by LE Advertising Set Terminated, which may have been dropped by the kernel.
@@ -515,13 +517,15 @@ extension AdvertiseSession {
     /// A central's link was accepted. If its beginning was not reported, the event was dropped, and which set it has
     /// ended is not known.
     package mutating func linkAccepted(_ handle: ConnectionHandle, at now: BootInstant) {
-        if !isAsleep, links.insert(handle).inserted { suspect(handle, at: now) }
+        guard !isAsleep else { return }
+        // Each link is accepted once: the end of an earlier one with this handle may have been dropped too.
+        if links.updateValue(true, forKey: handle) != false { suspect(handle, at: now) }
     }
 
     /// A link ended: a set for which there was no room may have some now.
     package mutating func linkEnded(_ handle: ConnectionHandle, at now: BootInstant) -> [Action] {
         // Its beginning was dropped, or is older than the session.
-        if links.remove(handle) == nil, !isAsleep { suspect(handle, at: now) }
+        if links.removeValue(forKey: handle) == nil, !isAsleep { suspect(handle, at: now) }
         for index in entries.indices {
             guard Self.mayBeShortOfRoom(entries[index].pause) else { continue }
             entries[index].notBefore = nil
@@ -556,7 +560,7 @@ extension AdvertiseSession {
         isAsleep = true
         outstanding = .none
         suspicions = [:]
-        links = []
+        links = [:]
         late = []
         var actions: [Action] = []
         for index in entries.indices {

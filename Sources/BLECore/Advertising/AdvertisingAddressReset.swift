@@ -22,7 +22,8 @@
 //   other's.
 // - No number is used that may be another program's: after events were missed, the instances are read first. The kernel
 //   lists no number that is greater than the number of instances, and adding one that is there replaces it. So what
-//   was seen added stays known until it was seen removed, or is missing where the kernel would list it.
+//   was seen added stays known until it was seen removed, this program has removed it, which no event reports, or it is
+//   missing where the kernel would list it.
 // - There is a pause between two runs: another program may add instances all the time.
 //
 // The machine never acts; it returns commands to send, in order.
@@ -77,7 +78,7 @@ package struct AdvertisingAddressReset: ~Copyable {
     /// What the kernel can have, while the address is to be kept.
     package private(set) var kernel: ManagementAdvertisingFeatures?
     /// The instances of others, as far as they are known.
-    package private(set) var known: Set<UInt8> = []
+    private var known: Set<UInt8> = []
     /// Whether events were missed, so that `known` may lack some.
     private var isOutdated = false
     private var isNeeded = false
@@ -101,6 +102,15 @@ package struct AdvertisingAddressReset: ~Copyable {
     package var isResting: Bool {
         if case .idle = state { return !isNeeded }
         return false
+    }
+
+    /// Returns the numbers that may be in use by other programs, as far as they are known, and that the kernel does not
+    /// list. Since 6.1 that lacks the numbers that are greater than the number of instances; a number that is not, and
+    /// is not listed, is free.
+    package func unlisted(by found: ManagementAdvertisingFeatures) -> Set<UInt8> {
+        // If there is one, there is at least this number of instances.
+        let listed = max(found.instances.count, 1)
+        return known.filter { Int($0) > listed && !found.instances.contains($0) }
     }
 
     /// When `timePassed` is to be called at the latest.
@@ -243,6 +253,9 @@ package struct AdvertisingAddressReset: ~Copyable {
     /// An instance of this program that is not connectable is on air, which no event reports.
     package mutating func randomInstanceAdded() { isNeeded = kernel != nil }
 
+    /// This program has removed an instance, which no event reports.
+    package mutating func removedByThisProgram(_ number: UInt8) { known.remove(number) }
+
     /// The adapter was unplugged: the kernel has forgotten its instances and the address, which is the public one at
     /// first.
     package mutating func adapterGone(at now: BootInstant) -> [Action] {
@@ -269,12 +282,9 @@ package struct AdvertisingAddressReset: ~Copyable {
 
     // MARK: Transitions
 
-    /// Takes what the kernel lists. Since 6.1 that lacks the numbers that are greater than the number of instances; a
-    /// number that is not, and is not listed, is free.
+    /// Takes what the kernel lists.
     private mutating func learn(_ found: ManagementAdvertisingFeatures, _ own: Set<UInt8>) {
-        // If there is one, there is at least this number of instances.
-        let listed = max(found.instances.count, 1)
-        known = known.filter { Int($0) > listed }.union(found.instances).subtracting(own)
+        known = unlisted(by: found).union(found.instances).subtracting(own)
     }
 
     private mutating func send(_ step: Step, _ number: UInt8) -> [Action] {

@@ -6,6 +6,8 @@
 // Invariants:
 // - A connect with a time-out has one turn; one without has turns of 10 s until it succeeds, is cancelled or fails for
 //   another reason than that the peer was not heard.
+// - Scans and advertisements have their time between two such turns, also those of two connects: each would have its
+//   pause in the turn of the other. The first turn of a connect begins at once, as does one to a peer that was heard.
 // - In a turn, four attempts are made, with pauses: a link that broke down before it was usable is likely to succeed
 //   the next time, and rarely at once.
 // - A link that came up and to which no socket could be attached is disconnected before the next attempt, which would
@@ -91,6 +93,8 @@ package struct ConnectRetry: ~Copyable {
     private var addressTimeout = Self.firstAddressTimeout
     private var hasReloadedKeys = false
     private var hasRepeated = false
+    /// Whether scans and advertisements have their time before the next turn.
+    private var mayRest = false
     /// When the turn ends.
     package private(set) var deadline: BootInstant
 
@@ -118,13 +122,27 @@ package struct ConnectRetry: ~Copyable {
     ///   - isShared: Whether there are scans or advertisements, which pause during a turn.
     ///   - now: The present time.
     package mutating func nextTurn(mayChangeAddress: Bool, isShared: Bool, at now: BootInstant) -> Turn {
+        mayRest = false
         if mayChangeAddress, limit.map({ now < $0 }) ?? true {
             // Or it advertises rarely.
             addressTimeout = min(addressTimeout * 2, Self.longestAddressTimeout)
             return .listen
         }
         guard limit == nil else { return .none }
+        mayRest = true
         return .next(after: isShared ? now + Self.restTime : nil)
+    }
+
+    /// Returns until when the turn that was taken has to wait; `nil` if it begins at once.
+    ///
+    /// - Parameters:
+    ///   - unheard: When the last turn, of any connect, has ended in which the peer was not heard.
+    ///   - isShared: Whether there are scans or advertisements, which pause during a turn.
+    ///   - now: The present time.
+    package func rest(after unheard: BootInstant?, isShared: Bool, at now: BootInstant) -> BootInstant? {
+        guard mayRest, isShared, let unheard else { return nil }
+        let end = unheard + Self.restTime
+        return now < end ? end : nil
     }
 
     /// The kernel did not have the keys: whether there is another turn, before which they are loaded again.

@@ -13,7 +13,8 @@
 //   kernel disconnects where the peer fails the pairing.
 // - A program that is not configured for pairing is not notified of the kernel's, and where the adapter has no Security
 //   Manager there is none. The sign is the level that the kernel wants for the channel then. Another program, such as
-//   bluetoothd, may reply to the kernel's questions, so the channel has some time to open.
+//   bluetoothd, may reply to the kernel's questions, so the channel has some time to open, and more on a slow link: a
+//   pairing has more exchanges than the refusal.
 //
 // Invariants
 // - A sign concerns the requests that are out, and none that follows.
@@ -23,6 +24,9 @@
 package struct RequestedChannels: Sendable {
     /// The time in which a channel may still open after a sign that may have another reason, or be that of another one.
     package static let grace = Duration.seconds(2)
+
+    /// More than a pairing, the encryption and the next request have.
+    private static let pairingExchanges = 12
 
     private struct Request {
         /// The kernel's name of the peer.
@@ -69,8 +73,13 @@ package struct RequestedChannels: Sendable {
     }
 
     /// The kernel wants more security for a channel than was requested.
-    package mutating func securityWanted(for number: UInt64, at now: BootInstant) {
-        refuse(number, from: now + Self.grace)
+    ///
+    /// - Parameters:
+    ///   - number: The number of the request.
+    ///   - time: How long the peer has taken to respond, at most.
+    ///   - now: The present time.
+    package mutating func securityWanted(for number: UInt64, after time: Duration, at now: BootInstant) {
+        refuse(number, from: now + max(Self.grace, time * Self.pairingExchanges))
     }
 
     /// Has a request count as refused from a time on, unless it does so earlier.

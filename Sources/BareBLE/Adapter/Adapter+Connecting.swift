@@ -92,7 +92,6 @@ extension Adapter {
                 // Its next turn may be hours away.
                 loadOmittedKeys(of: address, demand)
                 let mayChangeAddress = mayChangeAddress(target)
-                let isShared = scan.hasScans || advertiser.setCount > 0 || instances.count > 0
                 let next = retry.nextTurn(mayChangeAddress: mayChangeAddress, isShared: isShared, at: loop.now())
                 switch next {
                 case .none: throw error
@@ -135,6 +134,10 @@ extension Adapter {
             initiator.passTurn()
         }
         defer { initiator.passTurn() }
+        if let rest = retry.rest(after: initiator.unheardTurnEnd, isShared: isShared, at: loop.now()) {
+            hasWaited = true
+            try await sleep(until: rest)
+        }
         // The adapter may have gone while others had their turns.
         if hasWaited { try await prepare(in: context) }
         if try self.target(target.address, demand) != target { return .bondChanged }
@@ -225,8 +228,10 @@ extension Adapter {
             case .fail:
                 throw error
             case .peerNotHeard:
+                initiator.noteUnheardTurn()
                 return .notHeard(error)
             case .tooLate:
+                initiator.noteUnheardTurn()
                 return .notHeard(
                     BLEError(
                         .timedOut, subject: "\(peer)", during: "connect",
@@ -238,6 +243,9 @@ extension Adapter {
             }
         }
     }
+
+    /// Whether there are scans or advertisements, which pause during a turn.
+    private var isShared: Bool { scan.hasScans || advertiser.setCount > 0 || instances.count > 0 }
 
     private func sleep(until deadline: BootInstant) async throws(BLEError) {
         _ = await suspend(until: deadline) { _ in }

@@ -260,6 +260,8 @@ final class AdvertiseCoordinator {
 
     func adapterDown() -> [Action] {
         others = OtherAdvertising()
+        // Sets that were still to be removed are forgotten.
+        defer { releaseHandles() }
         return machine?.adapterDown() ?? []
     }
 

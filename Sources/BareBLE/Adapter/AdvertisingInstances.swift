@@ -149,7 +149,7 @@ final class AdvertisingInstances {
         return await coordinator.start(plan, on: kernel, reclaims: reclaims, isolation: isolation) {
             let others = adapter.map { numbers.reserve(InstanceSession.ownNumbers(of: kernel), of: $0) } ?? []
             // The kernel does not list all, and adding one that is there replaces it.
-            return others.union(keeper.usedNumbers).union(reclaims ? [] : keeper.othersNumbers)
+            return others.union(keeper.usedNumbers).union(reclaims ? [] : keeper.numbersUnlisted(by: kernel))
         } perform: {
             perform($0)
         }
@@ -221,7 +221,11 @@ final class AdvertisingInstances {
     private func perform(_ events: [ManagementChannel.Event]) {
         for event in events {
             switch event {
-            case .finished(.instance, _, let result): perform(coordinator.commandFinished(Self.failure(result)))
+            case .finished(.instance, let command, let result):
+                if command == .removeAdvertising, let number = Self.removedNumber(result) {
+                    keeper.removedByThisProgram(number)
+                }
+                perform(coordinator.commandFinished(Self.failure(result)))
             case .finished(.address, .readAdvertisingFeatures, let result):
                 perform(keeper.featuresRead(Self.features(result), own: coordinator.usedNumbers))
             case .finished(.address, _, let result): perform(keeper.commandFinished(Self.failure(result)))
@@ -283,6 +287,12 @@ final class AdvertisingInstances {
         _ result: Result<ManagementCommandComplete, ManagementCommandFailure>
     ) -> ManagementCommandFailure? {
         if case .failure(let failure) = result { failure } else { nil }
+    }
+
+    private static func removedNumber(
+        _ result: Result<ManagementCommandComplete, ManagementCommandFailure>
+    ) -> UInt8? {
+        try? result.get().response(to: ManagementRemoveAdvertising.self)
     }
 
     private static func features(

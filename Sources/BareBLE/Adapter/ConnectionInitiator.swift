@@ -37,6 +37,8 @@ final class ConnectionInitiator: @unchecked Sendable {
     /// The task that waits for the machine.
     private var waiter: UInt64?
     private var actionHandler: (@Sendable ([Action]) -> Void)?
+    /// When the last turn has ended in which the peer was not heard.
+    private(set) var unheardTurnEnd: BootInstant?
     /// How many times a link may have come up that nobody holds.
     private(set) var suspectedLinks = 0
     /// The peers of those that may still be up, how many times each was noticed, and when it was last.
@@ -119,6 +121,9 @@ final class ConnectionInitiator: @unchecked Sendable {
             return .cancelled
         }
     }
+
+    /// The turn ends, and its peer was not heard.
+    func noteUnheardTurn() { unheardTurnEnd = loop.now() }
 
     func passTurn() {
         if let next = machine.passTurn({ turns.contains($0) }) { turns.resume(next, ()) }

@@ -34,11 +34,13 @@ final class PairingAddressKeeper {
     var isResting: Bool { machine.isResting }
     /// The number of the instance that is being added or removed.
     var usedNumbers: Set<UInt8> { machine.usedNumbers }
-    /// The numbers of the instances of other programs, as far as they are known.
-    var othersNumbers: Set<UInt8> { machine.known }
 
     /// Tasks that wait.
     var outstanding: Int { resets.count }
+
+    /// Returns the numbers that may be in use by other programs, as far as they are known, and that the kernel does not
+    /// list.
+    func numbersUnlisted(by kernel: ManagementAdvertisingFeatures) -> Set<UInt8> { machine.unlisted(by: kernel) }
 
     // MARK: What is wanted
 
@@ -103,6 +105,9 @@ final class PairingAddressKeeper {
 
     /// An instance of this program that is not connectable is on air.
     func randomInstanceAdded() { machine.randomInstanceAdded() }
+
+    /// This program has removed an instance, which no event reports.
+    func removedByThisProgram(_ number: UInt8) { machine.removedByThisProgram(number) }
 
     /// The adapter was unplugged.
     func adapterGone() -> [Action] {

@@ -45,6 +45,7 @@ extension Adapter {
             // it would have the link encrypted again, which a central need not do.
             request.security = request.linkLevel.map { min(level, max($0, .medium)) } ?? level
         }
+        let beginning = loop.now()
         var socket: LinkSocket
         do throws(SystemCallError) {
             socket = try system.openChannel(info.address, traits.ownAddressType, kernelName, request)
@@ -57,8 +58,10 @@ extension Adapter {
             let step = min(deadline, loop.now() + Self.channelPause)
             let wake = await awaitWritable(socket.descriptor, until: step)
             let progress = socket.finishConnect()
-            if progress == .pending, isMoreSecurityWanted(for: request, at: socket.descriptor) {
-                security.securityWanted(forChannel: number, at: loop.now())
+            // Also of one that has failed: its end may have come right after the refusal.
+            if progress != .connected, isMoreSecurityWanted(for: request, at: socket.descriptor) {
+                let now = loop.now()
+                security.securityWanted(forChannel: number, after: now - beginning, at: now)
             }
             switch (progress, wake) {
             case (.failed(let errno), _):

@@ -130,8 +130,10 @@ final class AdapterSecurity: @unchecked Sendable {
     }
 
     /// The kernel wants more security for a channel than was requested.
-    func securityWanted(forChannel number: UInt64, at now: BootInstant) {
-        requestedChannels.securityWanted(for: number, at: now)
+    ///
+    /// - Parameter time: How long the peer has taken to respond, at most.
+    func securityWanted(forChannel number: UInt64, after time: Duration, at now: BootInstant) {
+        requestedChannels.securityWanted(for: number, after: time, at: now)
     }
 
     /// Whether the end of a channel that is being opened means that the peer has refused it for lack of security.

@@ -324,6 +324,24 @@ import Testing
         #expect(run.out == nil && run.deadline == nil)
     }
 
+    /// The end of a central's link was dropped, and so was the beginning of its next one, which has the same handle.
+    @Test(arguments: [true, false]) func aLinkAfterOneWhoseEndWasDroppedIsMadeUpFor(hasSets: Bool) throws {
+        let run = AdvertiseRun(hasSets: hasSets, setLimit: 1, at: start)
+        let id = run.started(try Self.plan())
+        run.controller.disableAll()
+        run.perform(run.session.received(try AdvertiseRun.link(isCentral: false), at: run.now))
+        if hasSets { run.perform(run.session.received(try AdvertiseRun.terminated(0xE0), at: run.now)) }
+        run.respondAll()
+        run.session.linkAccepted(0x40, at: run.now)
+        #expect(run.controller.onAir.count == 1 && run.deadline == nil)
+        run.controller.disableAll()
+        run.session.linkAccepted(0x40, at: run.now)
+        #expect(run.deadline == run.now + .milliseconds(60))
+        run.advance(by: .milliseconds(60))
+        run.respondAll()
+        #expect(run.controller.onAir.count == 1 && run.session.status(of: id) == .on && run.deadline == nil)
+    }
+
     @Test func otherProgramsSetsAreNotOurs() throws {
         let run = AdvertiseRun(hasSets: true, setLimit: 1, at: start)
         let id = run.started(try Self.plan())

@@ -93,6 +93,24 @@ import Testing
         #expect(empty.usedNumbers == [1])
     }
 
+    /// No event reports that.
+    @Test func aNumberThatThisProgramHasRemovedIsFree() {
+        let run = ResetRun(at: start)
+        run.reset.received(.advertisingAdded(4))
+        run.reset.removedByThisProgram(4)
+        #expect(run.isResting && run.keep())
+        run.begin()
+        #expect(run.sent == [addFour])
+    }
+
+    @Test func whatTheKernelDoesNotListMayBeInUseWhereItIsGreaterThanTheirNumber() {
+        let run = ResetRun(at: start)
+        for number in 1...4 as ClosedRange<UInt8> { run.reset.received(.advertisingAdded(number)) }
+        #expect(run.reset.unlisted(by: run.features([])) == [2, 3, 4])
+        #expect(run.reset.unlisted(by: run.features([1, 4])) == [3])
+        #expect(run.reset.unlisted(by: run.features([1, 2, 3, 4])).isEmpty)
+    }
+
     @Test func whatOtherProgramsAddAndRemoveCausesAnotherRunAfterAPause() {
         let run = ResetRun(at: start)
         run.finishFirst(of: [2])
@@ -341,7 +359,7 @@ private final class ResetRun {
         perform(reset.featuresRead(.failure(failure), at: now))
     }
 
-    private func features(_ instances: [UInt8]) -> ManagementAdvertisingFeatures {
+    func features(_ instances: [UInt8]) -> ManagementAdvertisingFeatures {
         InstanceRun.features(flags: flags, maximum: maximum, instances: instances)
     }
 

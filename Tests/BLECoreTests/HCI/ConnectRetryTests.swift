@@ -204,6 +204,23 @@ import Testing
         #expect(endless.attemptNumber == 1)
     }
 
+    /// Each would have its pause in the turn of the other, and scans and advertisements would have none.
+    @Test func connectsThatTakeTurnsRestBetweenThem() {
+        var endless = retry(for: nil)
+        #expect(endless.rest(after: start, isShared: true, at: start) == nil, "the first turn begins at once")
+        _ = endless.nextTurn(mayChangeAddress: false, isShared: true, at: later(10))
+        #expect(endless.rest(after: later(20), isShared: true, at: later(21)) == later(22))
+        #expect(endless.rest(after: later(20), isShared: true, at: later(22)) == nil, "it has rested")
+        #expect(endless.rest(after: later(20), isShared: false, at: later(21)) == nil)
+        #expect(endless.rest(after: nil, isShared: true, at: later(21)) == nil)
+        _ = endless.nextTurn(mayChangeAddress: true, isShared: true, at: later(32))
+        #expect(endless.rest(after: later(32), isShared: true, at: later(32)) == nil, "the peer was heard meanwhile")
+
+        var limited = retry()
+        _ = limited.nextTurn(mayChangeAddress: false, isShared: true, at: start)
+        #expect(limited.rest(after: start, isShared: true, at: start) == nil)
+    }
+
     @Test func aPrivateAddressIsInitiatedToTwiceAsLongEachTime() {
         var retry = retry(for: .seconds(30))
         #expect(retry.attemptDeadline(mayChangeAddress: false, at: start) == later(30))

@@ -77,16 +77,26 @@ import Testing
         var channels = RequestedChannels()
         let number = channels.begin(with: Self.peer, isEncrypted: false)
         let beside = channels.begin(with: Self.peer, isEncrypted: false)
-        channels.securityWanted(for: number, at: Self.start)
+        channels.securityWanted(for: number, after: .milliseconds(100), at: Self.start)
         #expect(channels.isRefusedByItsEnd(number))
         // Asking again does not extend that.
-        channels.securityWanted(for: number, at: Self.start + .seconds(1))
+        channels.securityWanted(for: number, after: .milliseconds(1_100), at: Self.start + .seconds(1))
         #expect(!channels.isRefused(number, at: Self.start + .milliseconds(1_999)))
         #expect(channels.isRefused(number, at: Self.start + .seconds(2)))
         #expect(!channels.isRefused(beside, at: Self.start + .seconds(60)))
         channels.end(number)
-        channels.securityWanted(for: number, at: Self.start)
+        channels.securityWanted(for: number, after: .milliseconds(100), at: Self.start)
         #expect(!channels.isRefused(number, at: Self.start + .seconds(60)))
+    }
+
+    @Test("on a slow link a channel has the time that a pairing takes there")
+    func securityWantedOnASlowLink() {
+        var channels = RequestedChannels()
+        let number = channels.begin(with: Self.peer, isEncrypted: false)
+        channels.securityWanted(for: number, after: .seconds(1), at: Self.start)
+        #expect(!channels.isRefused(number, at: Self.start + .milliseconds(11_999)))
+        #expect(channels.isRefused(number, at: Self.start + .seconds(12)))
+        #expect(channels.isRefusedByItsEnd(number))
     }
 
     @Test("without a request nothing is refused")

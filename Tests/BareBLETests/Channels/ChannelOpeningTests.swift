@@ -73,6 +73,45 @@ import Testing
         #expect(try await opening.value == false)
     }
 
+    /// A pairing has more exchanges than the refusal.
+    @Test func aRefusedChannelHasMoreTimeOnASlowLink() async throws {
+        let (bench, controls) = try await connected()
+        bench.kernel.withLock { kernel in
+            kernel.holdsChannels = true
+            kernel.wantedLevel = .low
+        }
+        let opening = testTask {
+            let socket = try await controls.openChannel(
+                ChannelRequest(psm: 0x80, receiveMTU: 672, timeout: .seconds(30)))
+            return socket.isConnecting
+        }
+        await bench.until { bench.kernel.withLock { $0.channelEnd != nil } }
+        try await bench.clock.sleep(for: .seconds(1))
+        bench.kernel.withLock { $0.wantedLevel = .medium }
+        try await bench.clock.sleep(for: .seconds(8))
+        bench.kernel.withLock { $0.channelEnd?.drain() }
+        #expect(try await opening.value == false)
+    }
+
+    /// The kernel disconnects where the peer fails the pairing, which may be before the level was looked at.
+    @Test func aRefusalIsKnownAtTheEndOfTheLink() async throws {
+        let (bench, controls) = try await connected()
+        bench.kernel.withLock { kernel in
+            kernel.holdsChannels = true
+            kernel.wantedLevel = .medium
+        }
+        let opening = testTask {
+            let socket = try await controls.openChannel(request)
+            return socket.isConnecting
+        }
+        await bench.until { bench.kernel.withLock { $0.channelEnd != nil } }
+        bench.kernel.withLock { kernel in
+            kernel.isLinked = false
+            kernel.channelEnd = nil
+        }
+        await #expect(throws: error(.insufficientSecurity)) { try await opening.value }
+    }
+
     /// The peer does not respond.
     @Test func theDeadlineEndsTheAttempt() async throws {
         let (bench, controls) = try await connected()

@@ -236,6 +236,36 @@ import Testing
         }
     }
 
+    /// Otherwise each of the connects would have its pause in the turn of the other.
+    @Test(arguments: [Advertisement.BackEnd.controller, .management])
+    func anAdvertisementIsOnAirBetweenTheTurnsOfSeveralConnects(_ backEnd: Advertisement.BackEnd) async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let central = Central(radio: radio)
+            let local = LocalPeripheral(on: central)
+            var advertisement = Self.managed()
+            advertisement.backEnd = backEnd
+            let lease = try await local.advertise(advertisement)
+            let connects = [UInt64(0xC000_0000_0009), 0xC000_0000_000A].map { address in
+                let absent = PeerID(address: BluetoothAddress(rawValue: address), type: .random)
+                return time.task { _ = try await central.connect(absent, ConnectOptions(timeout: nil)) }
+            }
+            // Four pauses of 2 s, after the first turn of each.
+            var samplesOnAir = 0
+            for _ in 0..<120 {
+                try await time.clock.sleep(for: .milliseconds(500))
+                if await lease.state == .on { samplesOnAir += 1 }
+            }
+            #expect(samplesOnAir >= 8)
+            for connecting in connects {
+                connecting.cancel()
+                await #expect(throws: (any Error).self) { try await connecting.value }
+            }
+            await lease.stop()
+            await local.stop()
+        }
+    }
+
     /// The kernel disables all sets when it removes its last instance, for example.
     @Test func whatTheKernelDoesForAnInstanceOfThisProgramIsNoDisturbance() async throws {
         try await VirtualTime.run { time in

@@ -115,6 +115,23 @@ import Testing
         }
     }
 
+    /// Its removal by this program is reported to others alone.
+    @Test func aNumberThatThisProgramHasReplacedAndRemovedIsFree() async throws {
+        try await PairingBench.run { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let other = try await OtherProgram(bench)
+            try await other.add(4)
+            var advertisement = Advertisement([.localName("Bench")])
+            advertisement.backEnd = .management
+            let lease = try await bench.local.advertise(advertisement)
+            await lease.stop()
+            #expect(await bench.radio.instances().isEmpty)
+            _ = try await other.changes()
+            try await other.add(1)
+            #expect(try await other.changes() == [[Self.removed, 4]])
+        }
+    }
+
     /// The address may be the right one all the same.
     @Test func withoutAFreeInstanceItIsLoggedOnceAndCentralsMayPair() async throws {
         let log = KeptLog(detail: "reason")
