@@ -249,6 +249,36 @@ import Testing
         #expect(self.text("hub/1-0:1.0/usb1-port3/disable", tree) == "x")
     }
 
+    /// Its driver has sent a last command, which had no response.
+    @Test func anAdapterThatIsOffInSpiteOfAnErrorIsSwitchedOn() throws {
+        let isUp = Lock(true)
+        let address = Self.address
+        let recovery = AdapterRecovery(
+            root: "/nowhere",
+            list: { () throws(SystemCallError) in
+                [ControllerInfo(index: 3, name: "hci3", address: address, isUp: isUp.withLock { $0 })]
+            },
+            power: { _, isOn throws(SystemCallError) in
+                isUp.withLock { $0 = isOn }
+                if !isOn { throw SystemCallError(call: "HCIDEVDOWN", errno: ETIMEDOUT) }
+            },
+            claim: { _ in nil }, returnTime: .zero, pause: { _ in })
+        try recovery.take(.power, adapter)
+        #expect(isUp.withLock { $0 })
+    }
+
+    @Test func anAdapterThatStaysOnIsNotSwitchedOffAndOn() {
+        let machine = Machine([adapter], failing: SystemCallError(call: "HCIDEVDOWN", errno: EBUSY))
+        let failure = #expect(throws: RecoveryFailure.self) {
+            try machine.recovery(root: "/nowhere").take(.power, adapter)
+        }
+        guard case .failed(let text)? = failure else {
+            Issue.record("\(String(describing: failure))")
+            return
+        }
+        #expect(text.contains("HCIDEVDOWN"))
+    }
+
     @Test func aMissingRightIsNamed() {
         let machine = Machine([adapter], failing: SystemCallError(call: "HCIDEVDOWN", errno: EPERM))
         let failure = #expect(throws: RecoveryFailure.self) {

@@ -238,6 +238,22 @@ import Testing
         #expect(report.restoration == [])
     }
 
+    /// The driver's last command had no response: the kernel reports that, and has switched the adapter off.
+    @Test func adaptersThatAreOffInSpiteOfAnErrorAreSwitchedOn() async throws {
+        let report = try await Self.report(
+            plan: Self.planWithLinks, before: { await $0.addAdapter() },
+            changing: { machine, _ in
+                let powerDown = machine.system.powerDown
+                machine.system.powerDown = { index throws(SystemCallError) in
+                    try powerDown(index)
+                    throw SystemCallError(call: "HCIDEVDOWN", errno: ETIMEDOUT)
+                }
+            },
+            after: { radio in #expect(radio.system.isUp("hci0") && radio.system.isUp("hci1")) })
+        #expect(report.end == nil)
+        #expect(report.restoration == [])
+    }
+
     /// Setting its controller up again after S20 switches it off and on.
     @Test func aSecondAdapterThatCouldNotBeSwitchedOnIsTriedAgain() async throws {
         let report = try await Self.report(
