@@ -553,6 +553,35 @@ import Testing
         }
     }
 
+    /// They are claimed by their addresses, and adapters without one by their names.
+    @Test(arguments: [("00:AA:01:00:00:42", ["hci0"]), ("00:00:00:00:00:00", ["hci0", "hci1"])])
+    func adaptersWithOneAddressAreClaimedOnce(address: String, expected: [String]) async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.addAdapter()
+            let claimed = Lock<[String]>([])
+            var machine = SelfTestMachine(radio: radio, time: time)
+            let facts = machine.facts
+            machine.facts = {
+                var found = await facts()
+                found.radio.adapters = found.radio.adapters.map { adapter in
+                    AdapterFacts(
+                        index: adapter.index, name: adapter.name, address: address, isUp: adapter.isUp,
+                        isRunning: adapter.isRunning, bus: "virtual")
+                }
+                return found
+            }
+            machine.claim = { adapter throws(RecoveryFailure) in
+                claimed.withLock { $0.append(adapter.name) }
+                return nil
+            }
+            var plan = SelfTestPlan()
+            plan.peerAdapter = .named("hci1")
+            _ = try await SelfTestRunner(.first, on: machine, plan) { _ in }
+            #expect(claimed.withLock { $0 } == expected)
+        }
+    }
+
     // MARK: What it refuses
 
     private static func refusal(
