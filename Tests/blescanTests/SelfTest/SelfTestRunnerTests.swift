@@ -238,6 +238,26 @@ import Testing
         #expect(report.restoration == [])
     }
 
+    /// The errors of a USB device that does not respond are those of one that was unplugged, and this one is there.
+    @Test(arguments: [EPIPE, ENODEV]) func anAdapterThatSeemsToBeGoneIsTriedAgain(errno: Int32) async throws {
+        let attempts = Lock(0)
+        let report = try await Self.report(
+            changing: { machine, _ in
+                let powerUp = machine.system.powerUp
+                machine.system.powerUp = { index throws(SystemCallError) in
+                    let isEarly = attempts.withLock { count in
+                        count += 1
+                        return count <= 2
+                    }
+                    if isEarly { throw SystemCallError(call: "HCIDEVUP", errno: errno) }
+                    try powerUp(index)
+                }
+            },
+            after: { radio in #expect(radio.system.isUp("hci0")) })
+        #expect(report.end?.contains("could not be switched on again during S04") == true)
+        #expect(report.restoration == [])
+    }
+
     /// The driver's last command had no response: the kernel reports that, and has switched the adapter off.
     @Test func adaptersThatAreOffInSpiteOfAnErrorAreSwitchedOn() async throws {
         let report = try await Self.report(
