@@ -60,6 +60,8 @@ package struct RecoveryRecord: ~Copyable {
                 $0 <= seconds && $0 > seconds - Self.hour
             }
         } catch {
+            // That is no record of this program. It is replaced: otherwise no step would be taken any more.
+            if error.errno == EFBIG { return [] }
             throw .unavailable(Self.unnoted(error.description))
         }
     }

@@ -559,4 +559,15 @@ import Testing
         }
         unsafe remove("\(tree.path)/recover-00AA01000042.lock")
     }
+
+    @Test func aRecordThatIsTooLongIsReplaced() throws {
+        var tree = FakeTree()
+        tree.write("recover-00AA01000042", String(repeating: "1000\n", count: 1_000))
+        do {
+            let record = try RecoveryRecord(of: Self.address, in: tree.path)
+            try record.noteStep(at: 2_000)
+        }
+        #expect(SystemFiles.text("\(tree.path)/recover-00AA01000042") == "2000")
+        unsafe remove("\(tree.path)/recover-00AA01000042.lock")
+    }
 }
