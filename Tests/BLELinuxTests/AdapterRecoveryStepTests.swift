@@ -545,6 +545,19 @@ import Testing
         unsafe remove("\(path)/recover-00AA01000042.lock")
     }
 
+    /// A folder that cannot be created is no lack of rights: a service has them.
+    @Test func aStepWithoutAFolderForItsRecordIsRefused() throws {
+        var tree = FakeTree()
+        tree.write("file", "")
+        let path = tree.path
+        let failure = #expect(throws: RecoveryFailure.self) { try RecoveryRecord.makeFolder("\(path)/file/records") }
+        #expect(failure?.wasRefused == true, "\(String(describing: failure))")
+        try RecoveryRecord.makeFolder("\(path)/records")
+        try RecoveryRecord.makeFolder("\(path)/records")
+        #expect(SystemFiles.isFolder("\(path)/records"))
+        unsafe remove("\(path)/records")
+    }
+
     /// A helper that ends with a damaged record would never take a step again.
     @Test func aDamagedRecordCountsWhatCanBeRead() throws {
         var tree = FakeTree()
