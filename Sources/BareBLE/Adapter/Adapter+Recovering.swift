@@ -224,9 +224,9 @@ extension Adapter {
         if let failure = await powerUp(adapter.index, during: "switch the adapter on") {
             switch failure.meaning {
             case .blocked: throw .blocked
-            case .adapterGone: throw .adapterGone
-            // It may respond to one of the next attempts.
-            case .noResponse: break
+            case .adapterGone where presence != .down: throw .adapterGone
+            // It may respond to one of the next attempts. The driver may report a device that is there as gone.
+            case .noResponse, .adapterGone: break
             default: throw .failed(failure.description)
             }
         }

@@ -170,6 +170,33 @@ import Testing
         }
     }
 
+    /// The errors of a USB device that does not respond are those of one that was unplugged, and this one is there.
+    @Test(arguments: [EPIPE, ENODEV]) func anAdapterThatSeemsToBeGoneIsSwitchedOn(errno: Int32) async throws {
+        let attempts = Lock(0)
+        let failsOnce: @Sendable (inout AdapterSystem) -> Void = { system in
+            let powerUp = system.powerUp
+            system.powerUp = { index throws(SystemCallError) in
+                let isFirst = attempts.withLock { count in
+                    count += 1
+                    return count == 1
+                }
+                if isFirst { throw SystemCallError(call: "HCIDEVUP", errno: errno) }
+                try powerUp(index)
+            }
+        }
+        try await run(try personality("raspberryPiGoneDeaf"), .power, changing: failsOnce) { time, _, central in
+            var events = central.recoveryEvents.makeAsyncIterator()
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            defer { scan.cancel() }
+            while let event = try await events.next(), event != .began(.power, because: .silence(.seconds(90))) {}
+            guard case .recovered(.power, _)? = try await events.next() else {
+                Issue.record("it was left off")
+                return
+            }
+            #expect(attempts.withLock { $0 } == 2)
+        }
+    }
+
     /// A controller that refuses each further scan as disallowed, although nothing scans and no link is up.
     @Test(.row("H14")) func aScanThatIsRefusedForGoodContinuesAfterAPowerCycle() async throws {
         var personality = VirtualPersonality.bluetooth4
