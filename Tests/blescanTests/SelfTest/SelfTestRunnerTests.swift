@@ -352,6 +352,17 @@ import Testing
         #expect(!rest.isEmpty && rest.allSatisfy { $0.judgement.verdict == .notRun })
     }
 
+    /// It begins with a power cycle, before any command.
+    @Test func anAdapterThatDisappearsBeforeThePowerCyclesEndsTheTest() async throws {
+        let report = try await Self.report(
+            plan: Self.planWithLinks, before: { await $0.addAdapter() },
+            during: { result, radio in
+                if result.check == .supervision { radio.assumeIsolated { $0.unplug() } }
+            })
+        #expect(report.verdict == .unfit && report.status == 2)
+        #expect(report.end?.contains("disappeared during S21") == true, "\(String(describing: report.end))")
+    }
+
     /// As when the driver resets its device: the kernel gives it another number, and leaves it off.
     @Test(arguments: [true, false]) func anAdapterThatComesBackIsAsItWas(wasUp: Bool) async throws {
         let report = try await Self.report(
