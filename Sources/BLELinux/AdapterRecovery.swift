@@ -106,7 +106,12 @@ package struct AdapterRecovery: Sendable {
         do throws(SystemCallError) {
             try power(adapter.index, false)
         } catch {
-            throw RecoveryFailure(error)
+            // An error of the driver, as for a controller that does not respond, does not keep the kernel from switching
+            // it off (`hci_dev_close_sync`).
+            let isOff = ((try? list()) ?? []).contains {
+                $0.index == adapter.index && Self.isSame($0, adapter) && !$0.isUp
+            }
+            guard adapter.isUp, isOff else { throw RecoveryFailure(error) }
         }
         pause(.milliseconds(500))
     }

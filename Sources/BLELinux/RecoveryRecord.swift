@@ -13,6 +13,22 @@ package struct RecoveryRecord: ~Copyable {
     private static let hour: Int64 = 3_600
     private static let byteLimit = 4096
 
+    /// Creates the folder of the records, where it is missing.
+    ///
+    /// - Throws: `RecoveryFailure.notPermitted` without the right; `.unavailable` where it cannot be created, as on a full
+    ///   file system: nothing was done, so that no harsher step must follow.
+    package static func makeFolder(_ path: String) throws(RecoveryFailure) {
+        if unsafe mkdir(path, 0o755) == 0 {
+            // The socket for daemons may come into it later, whatever may be created by default.
+            unsafe chmod(path, 0o755)
+            return
+        }
+        let error = SystemCallError(call: "mkdir", errno: errno)
+        guard error.errno != EEXIST else { return }
+        if case .notPermitted = RecoveryFailure(error) { throw .notPermitted(error.description) }
+        throw .unavailable(unnoted(error.description))
+    }
+
     /// Opens the record of an adapter in a folder of root's; it stays locked for as long as the value lives.
     ///
     /// - Throws: `RecoveryFailure.underWay` while another run of the helper program has it; `.unavailable` where it
@@ -60,6 +76,8 @@ package struct RecoveryRecord: ~Copyable {
                 $0 <= seconds && $0 > seconds - Self.hour
             }
         } catch {
+            // That is no record of this program. It is replaced: otherwise no step would be taken any more.
+            if error.errno == EFBIG { return [] }
             throw .unavailable(Self.unnoted(error.description))
         }
     }

@@ -140,8 +140,7 @@ import Glibc
             if count > 0 { throw .linksOfOthers(count) }
         }
         let folder = unsafe getenv("RUNTIME_DIRECTORY").map { unsafe String(cString: $0) } ?? "/run/bareble"
-        // The socket for daemons may come into it later, whatever may be created by default.
-        if unsafe mkdir(folder, 0o755) == 0 { unsafe chmod(folder, 0o755) }
+        try RecoveryRecord.makeFolder(folder)
         let record = try RecoveryRecord(of: adapter.address, in: folder)
         // They stay blocked: what follows is the report of the step, and then the program ends.
         let signals = EndSignals()

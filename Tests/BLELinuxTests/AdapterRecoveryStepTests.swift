@@ -249,6 +249,36 @@ import Testing
         #expect(self.text("hub/1-0:1.0/usb1-port3/disable", tree) == "x")
     }
 
+    /// Its driver has sent a last command, which had no response.
+    @Test func anAdapterThatIsOffInSpiteOfAnErrorIsSwitchedOn() throws {
+        let isUp = Lock(true)
+        let address = Self.address
+        let recovery = AdapterRecovery(
+            root: "/nowhere",
+            list: { () throws(SystemCallError) in
+                [ControllerInfo(index: 3, name: "hci3", address: address, isUp: isUp.withLock { $0 })]
+            },
+            power: { _, isOn throws(SystemCallError) in
+                isUp.withLock { $0 = isOn }
+                if !isOn { throw SystemCallError(call: "HCIDEVDOWN", errno: ETIMEDOUT) }
+            },
+            claim: { _ in nil }, returnTime: .zero, pause: { _ in })
+        try recovery.take(.power, adapter)
+        #expect(isUp.withLock { $0 })
+    }
+
+    @Test func anAdapterThatStaysOnIsNotSwitchedOffAndOn() {
+        let machine = Machine([adapter], failing: SystemCallError(call: "HCIDEVDOWN", errno: EBUSY))
+        let failure = #expect(throws: RecoveryFailure.self) {
+            try machine.recovery(root: "/nowhere").take(.power, adapter)
+        }
+        guard case .failed(let text)? = failure else {
+            Issue.record("\(String(describing: failure))")
+            return
+        }
+        #expect(text.contains("HCIDEVDOWN"))
+    }
+
     @Test func aMissingRightIsNamed() {
         let machine = Machine([adapter], failing: SystemCallError(call: "HCIDEVDOWN", errno: EPERM))
         let failure = #expect(throws: RecoveryFailure.self) {
@@ -515,6 +545,19 @@ import Testing
         unsafe remove("\(path)/recover-00AA01000042.lock")
     }
 
+    /// A folder that cannot be created is no lack of rights: a service has them.
+    @Test func aStepWithoutAFolderForItsRecordIsRefused() throws {
+        var tree = FakeTree()
+        tree.write("file", "")
+        let path = tree.path
+        let failure = #expect(throws: RecoveryFailure.self) { try RecoveryRecord.makeFolder("\(path)/file/records") }
+        #expect(failure?.wasRefused == true, "\(String(describing: failure))")
+        try RecoveryRecord.makeFolder("\(path)/records")
+        try RecoveryRecord.makeFolder("\(path)/records")
+        #expect(SystemFiles.isFolder("\(path)/records"))
+        unsafe remove("\(path)/records")
+    }
+
     /// A helper that ends with a damaged record would never take a step again.
     @Test func aDamagedRecordCountsWhatCanBeRead() throws {
         var tree = FakeTree()
@@ -527,6 +570,17 @@ import Testing
                 try record.noteStep(at: 2_000)
             }
         }
+        unsafe remove("\(tree.path)/recover-00AA01000042.lock")
+    }
+
+    @Test func aRecordThatIsTooLongIsReplaced() throws {
+        var tree = FakeTree()
+        tree.write("recover-00AA01000042", String(repeating: "1000\n", count: 1_000))
+        do {
+            let record = try RecoveryRecord(of: Self.address, in: tree.path)
+            try record.noteStep(at: 2_000)
+        }
+        #expect(SystemFiles.text("\(tree.path)/recover-00AA01000042") == "2000")
         unsafe remove("\(tree.path)/recover-00AA01000042.lock")
     }
 }

@@ -214,15 +214,19 @@ extension Adapter {
         } catch {
             throw .failed("there is no room for another thread")
         }
-        if let failure { throw failure.meaning == .adapterGone ? .adapterGone : .failed(failure.description) }
         checkPresence()
+        // An error of the driver, as for a controller that does not respond, does not keep the kernel from switching it
+        // off (`hci_dev_close_sync`).
+        if let failure, !adapter.isUp || presence != .down {
+            throw failure.meaning == .adapterGone ? .adapterGone : .failed(failure.description)
+        }
         _ = await suspend(until: loop.now() + Self.powerPause) { _ in }
         if let failure = await powerUp(adapter.index, during: "switch the adapter on") {
             switch failure.meaning {
             case .blocked: throw .blocked
-            case .adapterGone: throw .adapterGone
-            // It may respond to one of the next attempts.
-            case .noResponse: break
+            case .adapterGone where presence != .down: throw .adapterGone
+            // It may respond to one of the next attempts. The driver may report a device that is there as gone.
+            case .noResponse, .adapterGone: break
             default: throw .failed(failure.description)
             }
         }

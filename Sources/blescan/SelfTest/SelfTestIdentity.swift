@@ -321,7 +321,10 @@ extension SelfTestRunner {
     /// - Returns: Why it was not switched, if it was not.
     func powerCycle() async throws(SelfTestEnd) -> SelfTestPowerFailure? {
         if Task.isCancelled { throw .interrupted }
-        return await access.cyclePower()
+        let failure = await access.cyclePower()
+        // That says nothing of how it is switched.
+        if failure != nil, (try? machine.system.info(adapter.index)) == nil { throw access.endWithoutPower }
+        return failure
     }
 
     /// Reads the kernel's commands of the last power-up.

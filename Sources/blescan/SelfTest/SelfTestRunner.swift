@@ -113,12 +113,12 @@ final class SelfTestRunner {
         _ adapters: [AdapterFacts], on machine: SelfTestMachine
     ) throws(Failure) -> [RecoveryClaim] {
         var claims: [RecoveryClaim] = []
-        var addresses: Set<String> = []
-        // Clones share an address, and a claim with it.
-        for adapter in adapters where addresses.insert(adapter.address).inserted {
-            let info = ControllerInfo(
-                index: adapter.index, name: adapter.name, address: BluetoothAddress(adapter.address) ?? .zero,
-                isUp: adapter.isUp)
+        var subjects: Set<String> = []
+        for adapter in adapters {
+            let address = BluetoothAddress(adapter.address) ?? .zero
+            // Clones share an address, and a claim with it. An adapter without one is claimed by its name.
+            guard subjects.insert(address == .zero ? adapter.name : adapter.address).inserted else { continue }
+            let info = ControllerInfo(index: adapter.index, name: adapter.name, address: address, isUp: adapter.isUp)
             do throws(RecoveryFailure) {
                 if let claim = try machine.claim(info) { claims.append(claim) }
             } catch {

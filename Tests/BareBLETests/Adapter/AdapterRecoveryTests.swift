@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import Glibc
 import TestSupport
 import Testing
 
@@ -144,6 +145,55 @@ import Testing
             #expect(made.contains("management") == isManaged)
             scan.cancel()
             _ = await scan.result
+        }
+    }
+
+    /// The driver's last command had no response: the kernel reports that, and has switched the adapter off.
+    @Test func anAdapterThatIsOffInSpiteOfAnErrorIsSwitchedOn() async throws {
+        let isReportingErrors: @Sendable (inout AdapterSystem) -> Void = { system in
+            let powerDown = system.powerDown
+            system.powerDown = { index throws(SystemCallError) in
+                try powerDown(index)
+                throw SystemCallError(call: "HCIDEVDOWN", errno: ETIMEDOUT)
+            }
+        }
+        try await run(try personality("raspberryPiGoneDeaf"), .power, changing: isReportingErrors) { time, _, central in
+            var events = central.recoveryEvents.makeAsyncIterator()
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            defer { scan.cancel() }
+            while let event = try await events.next(), event != .began(.power, because: .silence(.seconds(90))) {}
+            guard case .recovered(.power, _)? = try await events.next() else {
+                Issue.record("it was left off")
+                return
+            }
+            #expect(await central.adapterState == .poweredOn)
+        }
+    }
+
+    /// The errors of a USB device that does not respond are those of one that was unplugged, and this one is there.
+    @Test(arguments: [EPIPE, ENODEV]) func anAdapterThatSeemsToBeGoneIsSwitchedOn(errno: Int32) async throws {
+        let attempts = Lock(0)
+        let failsOnce: @Sendable (inout AdapterSystem) -> Void = { system in
+            let powerUp = system.powerUp
+            system.powerUp = { index throws(SystemCallError) in
+                let isFirst = attempts.withLock { count in
+                    count += 1
+                    return count == 1
+                }
+                if isFirst { throw SystemCallError(call: "HCIDEVUP", errno: errno) }
+                try powerUp(index)
+            }
+        }
+        try await run(try personality("raspberryPiGoneDeaf"), .power, changing: failsOnce) { time, _, central in
+            var events = central.recoveryEvents.makeAsyncIterator()
+            let scan = time.task { for try await _ in central.scan(.any, .passive.duplicates(.all)) {} }
+            defer { scan.cancel() }
+            while let event = try await events.next(), event != .began(.power, because: .silence(.seconds(90))) {}
+            guard case .recovered(.power, _)? = try await events.next() else {
+                Issue.record("it was left off")
+                return
+            }
+            #expect(attempts.withLock { $0 } == 2)
         }
     }
 

@@ -145,8 +145,9 @@ import Testing
         links: [ConnectionHandle] = [], failing failure: SystemCallError? = nil, isClaimed: Bool = false
     ) -> (repair: Repair, calls: [String]) {
         let calls = Lock<[String]>([])
+        // What cannot be switched off is on.
         let recovery = AdapterRecovery(
-            root: "/nowhere", list: { () throws(SystemCallError) in [Self.info(isUp: false)] },
+            root: "/nowhere", list: { () throws(SystemCallError) in [Self.info(isUp: failure != nil)] },
             power: { _, isOn throws(SystemCallError) in
                 if let failure { throw failure }
                 calls.withLock { $0.append(isOn ? "on" : "off") }

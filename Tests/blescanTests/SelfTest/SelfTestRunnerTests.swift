@@ -238,6 +238,42 @@ import Testing
         #expect(report.restoration == [])
     }
 
+    /// The errors of a USB device that does not respond are those of one that was unplugged, and this one is there.
+    @Test(arguments: [EPIPE, ENODEV]) func anAdapterThatSeemsToBeGoneIsTriedAgain(errno: Int32) async throws {
+        let attempts = Lock(0)
+        let report = try await Self.report(
+            changing: { machine, _ in
+                let powerUp = machine.system.powerUp
+                machine.system.powerUp = { index throws(SystemCallError) in
+                    let isEarly = attempts.withLock { count in
+                        count += 1
+                        return count <= 2
+                    }
+                    if isEarly { throw SystemCallError(call: "HCIDEVUP", errno: errno) }
+                    try powerUp(index)
+                }
+            },
+            after: { radio in #expect(radio.system.isUp("hci0")) })
+        #expect(report.end?.contains("could not be switched on again during S04") == true)
+        #expect(report.restoration == [])
+    }
+
+    /// The driver's last command had no response: the kernel reports that, and has switched the adapter off.
+    @Test func adaptersThatAreOffInSpiteOfAnErrorAreSwitchedOn() async throws {
+        let report = try await Self.report(
+            plan: Self.planWithLinks, before: { await $0.addAdapter() },
+            changing: { machine, _ in
+                let powerDown = machine.system.powerDown
+                machine.system.powerDown = { index throws(SystemCallError) in
+                    try powerDown(index)
+                    throw SystemCallError(call: "HCIDEVDOWN", errno: ETIMEDOUT)
+                }
+            },
+            after: { radio in #expect(radio.system.isUp("hci0") && radio.system.isUp("hci1")) })
+        #expect(report.end == nil)
+        #expect(report.restoration == [])
+    }
+
     /// Setting its controller up again after S20 switches it off and on.
     @Test func aSecondAdapterThatCouldNotBeSwitchedOnIsTriedAgain() async throws {
         let report = try await Self.report(
@@ -314,6 +350,17 @@ import Testing
         #expect(report.end?.contains("disappeared during \(check.id)") == true)
         let rest = report.results.filter { $0.check.rawValue > check.rawValue }
         #expect(!rest.isEmpty && rest.allSatisfy { $0.judgement.verdict == .notRun })
+    }
+
+    /// It begins with a power cycle, before any command.
+    @Test func anAdapterThatDisappearsBeforeThePowerCyclesEndsTheTest() async throws {
+        let report = try await Self.report(
+            plan: Self.planWithLinks, before: { await $0.addAdapter() },
+            during: { result, radio in
+                if result.check == .supervision { radio.assumeIsolated { $0.unplug() } }
+            })
+        #expect(report.verdict == .unfit && report.status == 2)
+        #expect(report.end?.contains("disappeared during S21") == true, "\(String(describing: report.end))")
     }
 
     /// As when the driver resets its device: the kernel gives it another number, and leaves it off.
@@ -534,6 +581,35 @@ import Testing
             // Until its end, and no longer.
             #expect(names.withLock { $0 } == [["hci0", "hci1"]])
             #expect(claimed.withLock { $0 } == [])
+        }
+    }
+
+    /// They are claimed by their addresses, and adapters without one by their names.
+    @Test(arguments: [("00:AA:01:00:00:42", ["hci0"]), ("00:00:00:00:00:00", ["hci0", "hci1"])])
+    func adaptersWithOneAddressAreClaimedOnce(address: String, expected: [String]) async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.addAdapter()
+            let claimed = Lock<[String]>([])
+            var machine = SelfTestMachine(radio: radio, time: time)
+            let facts = machine.facts
+            machine.facts = {
+                var found = await facts()
+                found.radio.adapters = found.radio.adapters.map { adapter in
+                    AdapterFacts(
+                        index: adapter.index, name: adapter.name, address: address, isUp: adapter.isUp,
+                        isRunning: adapter.isRunning, bus: "virtual")
+                }
+                return found
+            }
+            machine.claim = { adapter throws(RecoveryFailure) in
+                claimed.withLock { $0.append(adapter.name) }
+                return nil
+            }
+            var plan = SelfTestPlan()
+            plan.peerAdapter = .named("hci1")
+            _ = try await SelfTestRunner(.first, on: machine, plan) { _ in }
+            #expect(claimed.withLock { $0 } == expected)
         }
     }
 
