@@ -1187,8 +1187,7 @@ import Testing
         }
     }
 
-    /// The device announces a change of all services, and has changed none. The characteristic is subscribed to before
-    /// the change is reported, which takes a discovery.
+    /// The device announces a change of all services, and has changed none, before it responds to the subscription.
     @Test func s11ASubscriptionToAChangedServiceFailsAndLeavesNothing() async throws {
         try await Bench.run { bench in
             let device = await bench.radio.add(
@@ -1205,9 +1204,10 @@ import Testing
             try await bench.time.clock.sleep(for: .seconds(5))
             #expect(await device.isSubscribed(to: 0x2A05))
             // Generic Access has five attributes; a service and a declaration come before the value of Service Changed.
-            await device.send(raw: [0x1D, 8, 0, 1, 0, 0xFF, 0xFF])
-            await bench.time.settle()
+            await device.behave { pdu, respond in respond(pdu).map { (delay: .seconds(1), pdu: $0) } }
             peripheral.setNotifyValue(true, for: value)
+            await bench.time.settle()
+            await device.send(raw: [0x1D, 8, 0, 1, 0, 0xFF, 0xFF])
             try await recorder.wait(for: "didUpdateNotificationStateFor")
             #expect(
                 recorder.lines == ["didModifyServices [\"FFF0\"]", "didUpdateNotificationStateFor FFF1 false CB 2"])
