@@ -58,16 +58,7 @@ import Testing
 
     /// Another program may reply to the kernel's questions about the pairing.
     @Test func aRefusedChannelHasSomeTimeToOpen() async throws {
-        let (bench, controls) = try await connected()
-        bench.kernel.withLock { kernel in
-            kernel.holdsChannels = true
-            kernel.wantedLevel = .medium
-        }
-        let opening = testTask {
-            let socket = try await controls.openChannel(request)
-            return socket.isConnecting
-        }
-        await bench.until { bench.kernel.withLock { $0.channelEnd != nil } }
+        let (bench, opening) = try await openingHeld(request, wanting: .medium)
         try await bench.clock.sleep(for: .seconds(1))
         bench.kernel.withLock { $0.channelEnd?.drain() }
         #expect(try await opening.value == false)
@@ -75,17 +66,8 @@ import Testing
 
     /// A pairing has more exchanges than the refusal.
     @Test func aRefusedChannelHasMoreTimeOnASlowLink() async throws {
-        let (bench, controls) = try await connected()
-        bench.kernel.withLock { kernel in
-            kernel.holdsChannels = true
-            kernel.wantedLevel = .low
-        }
-        let opening = testTask {
-            let socket = try await controls.openChannel(
-                ChannelRequest(psm: 0x80, receiveMTU: 672, timeout: .seconds(30)))
-            return socket.isConnecting
-        }
-        await bench.until { bench.kernel.withLock { $0.channelEnd != nil } }
+        let slow = ChannelRequest(psm: 0x80, receiveMTU: 672, timeout: .seconds(30))
+        let (bench, opening) = try await openingHeld(slow, wanting: .low)
         try await bench.clock.sleep(for: .seconds(1))
         bench.kernel.withLock { $0.wantedLevel = .medium }
         try await bench.clock.sleep(for: .seconds(8))
@@ -95,16 +77,7 @@ import Testing
 
     /// The kernel disconnects where the peer fails the pairing, which may be before the level was looked at.
     @Test func aRefusalIsKnownAtTheEndOfTheLink() async throws {
-        let (bench, controls) = try await connected()
-        bench.kernel.withLock { kernel in
-            kernel.holdsChannels = true
-            kernel.wantedLevel = .medium
-        }
-        let opening = testTask {
-            let socket = try await controls.openChannel(request)
-            return socket.isConnecting
-        }
-        await bench.until { bench.kernel.withLock { $0.channelEnd != nil } }
+        let (bench, opening) = try await openingHeld(request, wanting: .medium)
         bench.kernel.withLock { kernel in
             kernel.isLinked = false
             kernel.channelEnd = nil
@@ -206,6 +179,24 @@ import Testing
         let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
         bench.kernel.withLock { $0.isLinked = true }
         return (bench, link.controls)
+    }
+
+    /// Opens a channel that the kernel leaves waiting, at a level that it wants for it; the task returns whether the
+    /// channel is still being opened.
+    private func openingHeld(
+        _ request: ChannelRequest, wanting level: SocketSecurity.Level
+    ) async throws -> (AdapterBench, Task<Bool, any Error>) {
+        let (bench, controls) = try await connected()
+        bench.kernel.withLock { kernel in
+            kernel.holdsChannels = true
+            kernel.wantedLevel = level
+        }
+        let opening = testTask {
+            let socket = try await controls.openChannel(request)
+            return socket.isConnecting
+        }
+        await bench.until { bench.kernel.withLock { $0.channelEnd != nil } }
+        return (bench, opening)
     }
 
     /// Waits until the socket of an attempt has been released.
