@@ -5,8 +5,8 @@ internal import BLELinux
 // known costs no request. A call waits for what another call is discovering, so concurrent calls never send the same
 // request twice.
 //
-// A refused request is retried by `CallScheduler` alone, with the whole call (`CallRecovery`). What `ensureDiscovered`
-// counts are no retries: each discovery that it begins is of what is unknown at that moment, and a second one follows
+// A refused request is retried by `recovering` alone, with the whole call, as `CallRecovery` decides. What
+// `ensureDiscovered` counts are no retries: each discovery that it begins is of what is unknown at that moment, and a second one follows
 // where the peer has changed its services during the first. The count bounds the call of a peer that does so each time.
 
 extension Peripheral {

@@ -232,7 +232,7 @@ extension ATTLink {
         var hasRead = false
         // The kernel buffers no more than this; a peer that sends faster than it is read is not waited for.
         for _ in 0..<EventLoop.packetsPerTurn * Self.turnsBeforeTheTime {
-            guard let input = socket?.receive(into: &inbound, isAwaited: false) else { return [] }
+            guard !isEnding, let input = socket?.receive(into: &inbound, isAwaited: false) else { return [] }
             if case .wouldBlock = input { break }
             if !hasRead { client.hold() }
             hasRead = true
