@@ -267,6 +267,27 @@ import Testing
         #expect(try await device.read(0x2A19) == [60])
     }
 
+    /// So can one whose caller has stopped waiting.
+    @Test func aRefusedSubscriptionWithoutACallerLeadsToARediscovery() async throws {
+        try await VirtualTime.run { time in
+            let peripheral = VirtualPeripheral(Self.battery, latency: .milliseconds(20), time: time)
+            let central = Central(time: time)
+            let cache = try await cache(of: peripheral, through: central)
+            let (device, _) = try await reconnect(to: peripheral, ConnectOptions(cache: cache), through: central)
+            #expect(try await device.read(0x2A19) == [50])
+            while await !peripheral.isSubscribed(to: 0x2A05) { try await time.clock.sleep(for: .milliseconds(1)) }
+            try await isSettled(device, at: peripheral)
+            await peripheral.changeServices(to: Self.moved, isAnnounced: false)
+            let late = await #expect(throws: BLEError.self) {
+                try await device.subscribe(to: 0x2A19, SubscribeOptions(timeout: .milliseconds(10)))
+            }
+            #expect(late?.code == .timedOut)
+            try await time.clock.sleep(for: .seconds(10))
+            #expect(await device.database?.characteristics(0x2A29).isEmpty == false)
+            #expect(try await device.read(0x2A19) == [60])
+        }
+    }
+
     /// A peer that is out of sync forever does not keep a call going.
     @Test func outOfSyncForeverEnds() async throws {
         let refusing = VirtualService(
