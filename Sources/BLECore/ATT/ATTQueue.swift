@@ -66,6 +66,9 @@ package struct ATTQueue: ~Copyable {
     /// Whether operations wait until the owner has read all that has arrived.
     private var isHeld = false
     private var waiting: [Operation] = []
+    /// Whether the peer has reported a change of its services in the late response to a request that was cancelled. It
+    /// does so once: the next request that uses a handle is refused here, so that its caller knows.
+    private var hasUnreportedChange = false
     private var lastEnded: Ended?
     private var debts = PeerDebts()
     private var packetSize: PacketSize
@@ -122,8 +125,13 @@ extension ATTQueue {
             actions.append(.finish(id, .failure(.queueFull)))
             return actions
         }
-        let isRequest = ATTOpcode(rawValue: first).isRequest
-        waiting.append(Operation(id: id, pdu: pdu, isRequest: isRequest, deadline: deadline))
+        let opcode = ATTOpcode(rawValue: first)
+        if hasUnreportedChange, opcode.usesKnownHandle {
+            hasUnreportedChange = false
+            actions.append(.finish(id, .failure(Self.outOfSync(opcode, pdu))))
+            return actions
+        }
+        waiting.append(Operation(id: id, pdu: pdu, isRequest: opcode.isRequest, deadline: deadline))
         offerNext(&actions, at: now)
         return actions
     }
@@ -149,6 +157,14 @@ extension ATTQueue {
     /// Counts a cancelled operation; the owner calls it for one that had nothing in the queue yet.
     package mutating func countGivenUp(isLate: Bool) {
         if isLate { statistics.timedOut += 1 } else { statistics.cancelled += 1 }
+    }
+
+    /// The owner knows that the peer's services have changed.
+    package mutating func changeIsKnown() {
+        hasUnreportedChange = false
+        guard case .taken(var request) = slot else { return }
+        request.isChangeKnown = true
+        slot = .taken(request)
     }
 
     /// Returns the writes to `handles` that wait for their turn, without one that the owner may be writing.
@@ -336,7 +352,8 @@ extension ATTQueue {
                 statistics.handleMismatches += 1
             }
             end(request, .failure(.refused(error)), pdu, &actions)
-            if error.code == .databaseOutOfSync { refuseWaitingRequests(&actions) }
+            guard error.code == .databaseOutOfSync else { return }
+            refuseWaitingRequests(isReported: request.id != nil || request.isChangeKnown, &actions)
         } catch {
             if let named = Self.requestNamed(by: pdu), named != request.opcode {
                 return receivedStray(opcode, pdu, &actions)
@@ -362,20 +379,30 @@ extension ATTQueue {
     /// the client knows the change, and would execute it on a handle that may now belong to another attribute.
     ///
     /// Spec: Core Vol 3 Part G, 2.5.2.1.
-    private mutating func refuseWaitingRequests(_ actions: inout ATTActions) {
+    ///
+    /// - Parameter isReported: Whether a caller has received the peer's error. Where none does, the next request is
+    ///   refused too.
+    private mutating func refuseWaitingRequests(isReported: Bool, _ actions: inout ATTActions) {
         var kept: [Operation] = []
+        hasUnreportedChange = !isReported
         for operation in waiting {
             let opcode = ATTOpcode(rawValue: operation.pdu.first ?? 0)
             guard operation.isRequest, opcode != .exchangeMTURequest, opcode != .executeWriteRequest else {
                 kept.append(operation)
                 continue
             }
-            var reader = ByteReader(operation.pdu.span)
-            let handle = reader.skip(1) ? reader.u16() : nil
-            let error = ATTErrorResponse(requestOpcode: opcode, handle: handle ?? 0, code: .databaseOutOfSync)
-            if let id = operation.id { actions.append(.finish(id, .failure(.refused(error)))) }
+            guard let id = operation.id else { continue }
+            if opcode.usesKnownHandle { hasUnreportedChange = false }
+            actions.append(.finish(id, .failure(Self.outOfSync(opcode, operation.pdu))))
         }
         waiting = kept
+    }
+
+    /// The failure of a request that is refused in the peer's place.
+    private static func outOfSync(_ opcode: ATTOpcode, _ pdu: [UInt8]) -> ATTFailure {
+        var reader = ByteReader(pdu.span)
+        let handle = reader.skip(1) ? reader.u16() : nil
+        return .refused(ATTErrorResponse(requestOpcode: opcode, handle: handle ?? 0, code: .databaseOutOfSync))
     }
 
     /// Evaluates the one response that concerns the queue itself, and passes on all others.
@@ -753,6 +780,8 @@ extension ATTQueue {
         /// The time at which the link closes.
         let end: BootInstant
         var unexplainedResponses = 0
+        /// Whether the owner has learned since that the peer's services have changed.
+        var isChangeKnown = false
     }
 
     /// The request that ended last.
@@ -892,6 +921,18 @@ extension ATTQueue {
 
         private static func clamped(_ mtu: UInt16) -> UInt16 {
             min(max(mtu, defaultMTU), largestMTU)
+        }
+    }
+}
+
+extension ATTOpcode {
+    /// Whether it requests the attribute at a handle that the client knows. A search needs none.
+    fileprivate var usesKnownHandle: Bool {
+        switch self {
+        case .readRequest, .readBlobRequest, .readMultipleRequest, .readMultipleVariableRequest, .writeRequest,
+            .prepareWriteRequest:
+            true
+        default: false
         }
     }
 }

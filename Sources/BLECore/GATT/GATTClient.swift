@@ -107,6 +107,7 @@ package struct GATTClient: ~Copyable {
         in handles: ClosedRange<AttributeHandle>, at now: BootInstant
     ) -> [Action] {
         var actions: [Action] = []
+        queue.changeIsKnown()
         // The last one first, and long writes after them: a cancelled write may let a command be sent that waits after
         // it.
         for request in queue.unsentWrites(to: handles).reversed() {

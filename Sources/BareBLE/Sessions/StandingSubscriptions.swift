@@ -140,8 +140,9 @@ extension StandingSubscription {
         machine.withLock { $0.linkUp() }
         var changes: ServiceChangeSequence.AsyncIterator?
         while true {
-            // This precedes the search, so that no change is missed in between.
-            if changes == nil, machine.withLock({ $0.followsServiceChanges }) {
+            // This precedes the search, so that no change is missed in between. Those from before are no reason to
+            // search again: they may have waited for as long as there was a subscription.
+            if machine.withLock({ $0.followsServiceChanges }) {
                 changes = await link.announcedServiceChanges().makeAsyncIterator()
             }
             var begun: ValueSequence?

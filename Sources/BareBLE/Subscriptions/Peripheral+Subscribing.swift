@@ -139,13 +139,18 @@ extension Peripheral {
         writes.map { write in
             Task(executorPreference: loop) {
                 let result = await self.configure(write)
-                if write.isDisabling, case .failure(let failure) = result, failure.saysOutOfSync {
+                if case .failure(let failure) = result, failure.saysOutOfSync, await self.hasNoCaller(write) {
                     await self.resynchronizeLater()
                 }
                 await self.configured(write, result)
                 return result
             }
         }
+    }
+
+    /// Whether no call handles the refusal of a write: the last subscriber of the value leaves, or has stopped waiting.
+    private func hasNoCaller(_ write: SubscriptionHub.CCCDWrite) -> Bool {
+        write.isDisabling || !subscriptionHub.isWanted(write.valueHandle)
     }
 
     private func configured(_ done: SubscriptionHub.CCCDWrite, _ result: Result<Void, OperationFailure>) {

@@ -87,6 +87,39 @@ import Testing
         #expect(link.wrongs.isEmpty)
     }
 
+    /// The peer reports it once, and carries out the next request, whatever its handle means by now.
+    @Test("a change that is reported to a cancelled request alone refuses the next one", .row("G21"))
+    func aChangeThatNoCallerKnowsRefusesTheNextRequest() {
+        let link = QueueOwner()
+        let first = link.enqueue("0a0300")
+        link.cancel(first)
+        link.receive("010a030012")
+        #expect(link.result(first) == "cancelled")
+        // A search needs no handle that may be wrong.
+        let search = link.enqueue("080100ffff2a2b")
+        link.receive("010801000a")
+        #expect(link.result(search) == "refused 0a")
+        let second = link.enqueue("120300ff")
+        #expect(link.result(second) == "refused 12")
+        let third = link.enqueue("120300ff")
+        #expect(link.result(third) == nil)
+        #expect(link.sent == ["0a0300", "080100ffff2a2b", "120300ff"])
+        #expect(link.wrongs.isEmpty)
+    }
+
+    @Test("a change that another caller knows refuses no later request", .row("G21"))
+    func aChangeThatACallerKnowsRefusesNoLaterRequest() {
+        let link = QueueOwner()
+        let (first, second) = (link.enqueue("0a0300"), link.enqueue("0a0400"))
+        link.cancel(first)
+        link.receive("010a030012")
+        #expect(link.result(second) == "refused 12")
+        let third = link.enqueue("0a0400")
+        #expect(link.result(third) == nil)
+        #expect(link.sent == ["0a0300", "0a0400"])
+        #expect(link.wrongs.isEmpty)
+    }
+
     @Test("cancelled in flight and without a response, the link closes 30 s after sending", .row("T09"))
     func orphanWithoutResponse() {
         let link = QueueOwner()

@@ -226,6 +226,34 @@ import Testing
         }
     }
 
+    /// The peer reports the change once, in a response that comes after its caller has given up.
+    @Test(.row("G21")) func aCallAfterALateOneThatIsOutOfSyncIsNotCarriedOut() async throws {
+        try await VirtualTime.run { time in
+            let one = VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, [.read, .write], value: [1])])
+            let other = VirtualService(0xFFE0, [VirtualCharacteristic(0xFFE1, [.read, .write], value: [2])])
+            let level = VirtualService.battery(level: 50)
+            let peripheral = VirtualPeripheral(Self.device(level, one, other), latency: .milliseconds(20), time: time)
+            let central = Central(time: time)
+            let cache = try await cache(of: peripheral, through: central)
+            let (device, _) = try await reconnect(to: peripheral, ConnectOptions(cache: cache), through: central)
+            #expect(try await device.read(0x2A19) == [50])
+            while await !peripheral.isSubscribed(to: 0x2A05) { try await time.clock.sleep(for: .milliseconds(1)) }
+            try await isSettled(device, at: peripheral)
+            await peripheral.changeServices(to: Self.device(level, other, one), isAnnounced: false)
+            let late = await #expect(throws: BLEError.self) {
+                try await device.read(0xFFF1, timeout: .milliseconds(10))
+            }
+            #expect(late?.code == .timedOut)
+            try await time.clock.sleep(for: .milliseconds(100))
+            let error = await #expect(throws: BLEError.self) { try await device.write([9], to: 0xFFF1) }
+            #expect(error?.code == .servicesChanged)
+            #expect(try await peripheral.value(0xFFE1) == [2])
+            // The services are known again.
+            try await device.write([9], to: 0xFFF1)
+            #expect(try await peripheral.value(0xFFF1) == [9])
+        }
+    }
+
     /// A request without a waiting caller can be refused as well; what is known does not stay wrong.
     @Test func aRefusedUnsubscribeLeadsToARediscovery() async throws {
         let peripheral = VirtualPeripheral(Self.battery)
@@ -237,6 +265,27 @@ import Testing
         await #expect(throws: BLEError.self) { try await level.unsubscribe() }
         while await device.database?.characteristics(0x2A29).isEmpty ?? true, !Task.isCancelled { await Task.yield() }
         #expect(try await device.read(0x2A19) == [60])
+    }
+
+    /// So can one whose caller has stopped waiting.
+    @Test func aRefusedSubscriptionWithoutACallerLeadsToARediscovery() async throws {
+        try await VirtualTime.run { time in
+            let peripheral = VirtualPeripheral(Self.battery, latency: .milliseconds(20), time: time)
+            let central = Central(time: time)
+            let cache = try await cache(of: peripheral, through: central)
+            let (device, _) = try await reconnect(to: peripheral, ConnectOptions(cache: cache), through: central)
+            #expect(try await device.read(0x2A19) == [50])
+            while await !peripheral.isSubscribed(to: 0x2A05) { try await time.clock.sleep(for: .milliseconds(1)) }
+            try await isSettled(device, at: peripheral)
+            await peripheral.changeServices(to: Self.moved, isAnnounced: false)
+            let late = await #expect(throws: BLEError.self) {
+                try await device.subscribe(to: 0x2A19, SubscribeOptions(timeout: .milliseconds(10)))
+            }
+            #expect(late?.code == .timedOut)
+            try await time.clock.sleep(for: .seconds(10))
+            #expect(await device.database?.characteristics(0x2A29).isEmpty == false)
+            #expect(try await device.read(0x2A19) == [60])
+        }
     }
 
     /// A peer that is out of sync forever does not keep a call going.

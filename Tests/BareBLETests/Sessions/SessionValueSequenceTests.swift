@@ -204,6 +204,38 @@ import Testing
         #expect(session.state == .ready)
         await session.disconnect()
     }
+
+    /// A link may be up for months, and other services change meanwhile: that counts as no search.
+    @Test func aCharacteristicThatGoesAfterManyOtherChangesIsWaitedFor() async throws {
+        let time = try #require(VirtualTimeTrait.time)
+        let gatt = VirtualService.genericAttribute(databaseHash: nil)
+        let battery = VirtualService.battery(level: 50)
+        let others = [0xFFF0, 0xFFE0].map { (number: UInt16) in
+            VirtualService(BluetoothUUID(number), [VirtualCharacteristic(0xFFF1, .read, value: [1])])
+        }
+        let devices = others.map { VirtualDevice(name: "Changing", services: [gatt, battery, $0]) }
+        let bench = try SessionBench(devices[0])
+        let session = try await bench.session()
+        var values = await session.subscribe(to: 0x2A19).makeAsyncIterator()
+        #expect(try await values.word() == "began")
+        await bench.peripheral.disconnect()
+        #expect(try await values.word() == "interrupted disconnected")
+        #expect(try await values.word() == "began")
+        let link = try await session.ready()
+        var changes = try await link.serviceChanges().makeAsyncIterator()
+        for round in 1...ResubscribeMachine.missLimit + 2 {
+            await bench.peripheral.changeServices(to: devices[round % 2])
+            _ = try await changes.next()
+        }
+        await bench.peripheral.changeServices(to: VirtualDevice(name: "Changing", services: [gatt]))
+        #expect(try await values.word() == "interrupted servicesChanged")
+        _ = try await changes.next()
+        // It has been searched for by then.
+        try await time.clock.sleep(for: .seconds(1))
+        await bench.peripheral.changeServices(to: devices[0])
+        #expect(try await values.word() == "began")
+        await session.disconnect()
+    }
 }
 
 extension SessionValueSequence.AsyncIterator where Value == ReceivedValue {
