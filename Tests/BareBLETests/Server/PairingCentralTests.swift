@@ -335,6 +335,36 @@ import Testing
         }
     }
 
+    /// Its link has no bond until the pairing on the lost link has ended.
+    @Test func aBondedCentralThatIsLostWhileItPairsAgainHasAllThatItHasConfigured() async throws {
+        try await PairingBench.run { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            try await phone.subscribe(to: PairingBench.open)
+            try await bench.sleep(.seconds(10))
+            try await bench.disconnect(phone)
+
+            let clock = bench.time.clock
+            var options = CentralPairingOptions.justWorks
+            options.replace = { _ in
+                try? await clock.sleep(for: .seconds(600))
+                return false
+            }
+            try await bench.local.allowPairing(options)
+            try await bench.reconnect(phone)
+            try await bench.pair(phone)
+            await bench.radio.reset(phone)
+            try await bench.reconnect(phone)
+            try await bench.sleep(.seconds(2))
+            #expect(await bench.failures().count == 1)
+            await bench.radio.encrypt(phone)
+            try await bench.sleep(.milliseconds(100))
+            #expect(await bench.names().last == "restored")
+            #expect(await bench.local.centrals.map(\.subscriptions.count) == [1])
+        }
+    }
+
     /// Anybody may use the address of a central: a link without the key of the bond has learned nothing for it.
     @Test func aBondedCentralIsNotifiedOfChangesDuringALinkThatItHasNotEncrypted() async throws {
         try await PairingBench.run { bench in
