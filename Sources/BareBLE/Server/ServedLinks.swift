@@ -288,9 +288,15 @@ extension ServedLinks {
 
     /// Passes on what a bonded central has configured on earlier links.
     private func passRecord(_ number: UInt64) {
+        let former = links[number]?.lastBond
         links[number]?.updateBond()
-        guard let link = links[number], let bond = link.bond, let record = records.record(of: bond) else { return }
-        link.server.identified(record)
+        guard let link = links[number], let bond = link.bond else { return }
+        if let record = records.record(of: bond) {
+            link.server.identified(record)
+        } else if let former, former != bond {
+            // What was configured with an earlier bond, which this side has replaced, went with that.
+            link.server.identified(ClientRecord(checksum: services.database.checksum), isNewBond: true)
+        }
     }
 
     /// Ends the links that a central has had before one of its links: it has forgotten them, and nothing else would end
