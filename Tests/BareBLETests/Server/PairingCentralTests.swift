@@ -982,6 +982,31 @@ import Testing
         }
     }
 
+    /// The lost link of a central whose user has removed the bond ends seconds after the next one has begun.
+    @Test func theEndOfAnEarlierLinkOfTheCentralDoesNotEndThePairing() async throws {
+        try await PairingBench.run { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            let peer = try #require(await phone.peer)
+            let clock = bench.time.clock
+            var options = CentralPairingOptions.justWorks
+            options.replace = { _ in
+                try? await clock.sleep(for: .seconds(5))
+                return true
+            }
+            try await bench.local.allowPairing(options)
+            let second = await bench.radio.addCentral(as: peer)
+            try await bench.reconnect(second)
+            try await bench.pair(second)
+            await phone.disconnect()
+            try await bench.sleep(.seconds(10))
+            #expect(await bench.failures().isEmpty)
+            #expect(await bench.paired().count == 2)
+            #expect(try await second.read(PairingBench.sealed) == [2])
+        }
+    }
+
     @Test func theEndOfTheLinkEndsThePairing() async throws {
         try await PairingBench.run { bench in
             let asked = Lock(0)
