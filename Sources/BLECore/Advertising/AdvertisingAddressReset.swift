@@ -274,9 +274,19 @@ package struct AdvertisingAddressReset: ~Copyable {
         isOutdated = isNeeded
     }
 
-    /// Called when time has passed.
+    /// Called when time has passed. `begin` may be due then.
     package mutating func timePassed(_ now: BootInstant) -> [Action] {
         guard case .waiting(let step, let number, let until) = state, until <= now else { return [] }
+        if case .add = step {
+            guard kernel != nil else { return finish(nil, at: now) }
+            if isOutdated || known.contains(number) {
+                // Another program may have the number by now: `begin` chooses one again.
+                state = .idle
+                isNeeded = true
+                notBefore = now
+                return []
+            }
+        }
         return send(step, number)
     }
 

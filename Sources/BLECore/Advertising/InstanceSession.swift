@@ -381,7 +381,10 @@ extension InstanceSession {
             }
             return advance(at: now)
         case .newSettings(let settings):
-            return settings.contains(.powered) ? adapterUp(at: now) : adapterDown(at: now)
+            guard settings.contains(.powered) else { return adapterDown(at: now) }
+            // For one that was unplugged the owner decides: the kernel has no keys for the centrals that would connect.
+            if case .gone = power { return [] }
+            return adapterUp(at: now)
         default:
             return []
         }

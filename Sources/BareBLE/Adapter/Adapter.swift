@@ -418,7 +418,7 @@ extension Adapter {
         perform(advertiser.linkEnded(handle))
         perform(security.encryption.linkEnded(handle, reason))
         if let peer {
-            perform(coordinator.linkEnded(peer))
+            if !isPairingCentral(peer, besides: handle) { perform(coordinator.linkEnded(peer)) }
             bonds.linkEnded(peer, at: loop.now())
         }
         wake(links.encryptionWaiters(of: handle))

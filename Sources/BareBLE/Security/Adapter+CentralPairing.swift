@@ -72,6 +72,13 @@ extension Adapter {
     /// Whether the central on a link pairs.
     func isPairingCentral(on link: LinkIdentity) -> Bool { centrals.pairing?.link == link }
 
+    /// Whether a central pairs on another link than the one with this handle: an earlier link of a central that was
+    /// lost ends later than its next one begins.
+    func isPairingCentral(_ peer: PeerID, besides handle: ConnectionHandle) -> Bool {
+        guard let link = centrals.pairing?.link, link.peer == peer, let own = link.handle else { return false }
+        return own != handle && links.isCurrent(link)
+    }
+
     /// Waits while the bond of a central of an owner is being stored, for as long as its disk may take.
     func centralStored(of owner: ObjectIdentifier) async {
         guard centrals.isServing(owner), coordinator.isStoringCentral else { return }

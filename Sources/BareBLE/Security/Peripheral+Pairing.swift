@@ -25,6 +25,7 @@ extension Peripheral {
         defer {
             secured()
             if let bond = controls.bond(), bond != former { bondMade(bond, replacing: former) }
+            serverSecurityMayHaveChanged()
         }
         return try await controls.pair(descriptor, options)
     }

@@ -92,7 +92,8 @@ extension Peripheral {
 
     private var clientSecurity: ClientSecurity {
         let security = security
-        let bond = security.bond
+        // The bond that this side replaces is not the one whose key is being made.
+        let bond = controls?.isBeingPaired() == true ? nil : security.bond
         guard security.isEncrypted else {
             return ClientSecurity(keySize: 0, isBonded: controls?.bond() != nil)
         }

@@ -54,6 +54,10 @@ struct ServedLink: Sendable {
     /// Looks which bond the link has now.
     fileprivate mutating func updateBond() { if let bond { lastBond = bond } }
 
+    /// Whether the link has a bond now that it did not have at the last look. It has none while the bonds are not read,
+    /// and while another link of the central pairs.
+    fileprivate var hasOtherBond: Bool { bond.map { $0 != lastBond } ?? false }
+
     /// The link as the adapter knows it; `nil` without a radio.
     var identity: LinkIdentity? { peripheral.controls?.link }
 
@@ -248,7 +252,8 @@ extension ServedLinks {
         reportConnected(number)
         server.resume(remains, of: state.outline)
         idleLimit.enforce(on: self)
-        if !remains.isEncrypted { passRecord(number) }
+        // What is in force has come with the link.
+        if remains.isEncrypted { links[number]?.updateBond() } else { passRecord(number) }
         watchEnd(of: peripheral, number)
         peripheral.assumeIsolated { peripheral in
             do throws(BLEError) {
@@ -283,8 +288,15 @@ extension ServedLinks {
 
     /// Passes on what a bonded central has configured on earlier links.
     private func passRecord(_ number: UInt64) {
-        guard let link = links[number], let bond = link.bond, let record = records.record(of: bond) else { return }
-        link.server.identified(record)
+        let former = links[number]?.lastBond
+        links[number]?.updateBond()
+        guard let link = links[number], let bond = link.bond else { return }
+        if let record = records.record(of: bond) {
+            link.server.identified(record)
+        } else if let former, former != bond {
+            // What was configured with an earlier bond, which this side has replaced, went with that.
+            link.server.identified(ClientRecord(checksum: services.database.checksum), isNewBond: true)
+        }
     }
 
     /// Ends the links that a central has had before one of its links: it has forgotten them, and nothing else would end
@@ -352,8 +364,11 @@ extension ServedLinks {
         switch event {
         case .securing:
             // Earlier links store what they owe before the record is in force.
-            guard link.isInbound, link.server.security.isProven else { return }
-            if endLinks(of: link.peer, before: number, isProven: true) { passRecord(number) }
+            let hasStored =
+                link.isInbound && link.server.security.isProven
+                && endLinks(of: link.peer, before: number, isProven: true)
+            // Without the record of its bond, the central would be stored with an empty one.
+            if hasStored || link.hasOtherBond { passRecord(number) }
         case .secured: link.securing.securityChanged()
         case .store(let record):
             links[number]?.updateBond()

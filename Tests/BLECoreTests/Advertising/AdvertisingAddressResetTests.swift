@@ -159,6 +159,42 @@ import Testing
         #expect(run.sent == [addFour, addFour, removeFour, removeFour] && run.ends == [nil])
     }
 
+    /// The kernel is busy where another program adds an instance.
+    @Test func aNumberThatAnotherProgramHasTakenWhileTheKernelWasBusyIsNotUsed() {
+        let run = ResetRun(at: start)
+        #expect(run.keep())
+        run.begin()
+        run.fail(.status(.busy))
+        run.reset.received(.advertisingAdded(4))
+        run.advance(.milliseconds(500))
+        run.begin()
+        #expect(run.sent == [addFour, addThree] && run.usedNumbers == [3])
+    }
+
+    @Test func afterMissedEventsACommandThatWaitsIsNotSentBeforeTheInstancesAreRead() {
+        let run = ResetRun(at: start)
+        #expect(run.keep())
+        run.begin()
+        run.fail(.status(.busy))
+        run.reset.eventsMissed()
+        run.advance(.milliseconds(500))
+        run.begin()
+        #expect(run.sent == [addFour, read])
+        run.found([1, 4])
+        run.begin()
+        #expect(run.sent == [addFour, read, addThree])
+    }
+
+    @Test func anInstanceForWhichTheKernelWasBusyIsNotAddedWhereTheAddressIsNotKeptAnyMore() {
+        let run = ResetRun(at: start)
+        #expect(run.keep())
+        run.begin()
+        run.fail(.status(.busy))
+        run.reset.release()
+        run.advance(.milliseconds(500))
+        #expect(run.sent == [addFour] && run.isResting && run.usedNumbers.isEmpty)
+    }
+
     @Test func afterSomeTriesBusyIsAFailure() {
         let run = ResetRun(at: start)
         #expect(run.keep())

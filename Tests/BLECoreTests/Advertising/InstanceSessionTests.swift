@@ -361,6 +361,22 @@ import Testing
         #expect(run.session.status(of: id) == .on && run.kernel == [5])
     }
 
+    /// Another program may switch it on, before this one has given the kernel the keys of bonds again.
+    @Test func anAdapterThatWasUnpluggedAdvertisesWhenItsOwnerReportsItNotWhenItIsPowered() throws {
+        let run = legacyRun()
+        let id = run.started(try Self.plan())
+        run.perform(run.session.adapterGone())
+        run.kernel = []
+        let count = run.sent.count
+        run.perform(run.session.received(.newSettings(.lowEnergy), at: run.now))
+        run.perform(run.session.received(.newSettings([.powered, .lowEnergy]), at: run.now))
+        #expect(run.sent.count == count)
+        #expect(run.session.status(of: id) == .paused(.adapterDown))
+        run.perform(run.session.adapterUp(at: run.now))
+        run.respondAll()
+        #expect(run.session.status(of: id) == .on && run.kernel == [5])
+    }
+
     @Test func aLostSocketHasTheInstancesReplaced() throws {
         let run = legacyRun()
         let id = run.started(try Self.plan())

@@ -164,6 +164,20 @@ import Testing
         await end(again, second)
     }
 
+    /// Another device may be at the address.
+    @Test func aBondThatThisSideReplacesOnALinkBeginsWithNothing() async throws {
+        let (device, peer, link, first) = try await subscribed()
+        await end(link, first)
+        let second = try await start([sensor, battery], on: first.central)
+        await device.forgetBonds()
+        let again = try await second.central.connect(peer, ConnectOptions(security: .none))
+        try await again.pair(PairingOptions(agent: .passkey(Passkey(123_456)!), replacing: .always))
+        try await VirtualTimeTrait.time?.clock.sleep(for: .seconds(1))
+        #expect(await second.local.centrals.first?.isBonded == true)
+        #expect(await second.local.centrals.first?.subscriptions.isEmpty == true)
+        await end(again, second)
+    }
+
     @Test("the disk is written once in five seconds at most")
     func theDiskIsWrittenOnceInFiveSecondsAtMost() async throws {
         let (device, _, link, run) = try await subscribed()

@@ -335,6 +335,36 @@ import Testing
         }
     }
 
+    /// Its link has no bond until the pairing on the lost link has ended.
+    @Test func aBondedCentralThatIsLostWhileItPairsAgainHasAllThatItHasConfigured() async throws {
+        try await PairingBench.run { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            try await phone.subscribe(to: PairingBench.open)
+            try await bench.sleep(.seconds(10))
+            try await bench.disconnect(phone)
+
+            let clock = bench.time.clock
+            var options = CentralPairingOptions.justWorks
+            options.replace = { _ in
+                try? await clock.sleep(for: .seconds(600))
+                return false
+            }
+            try await bench.local.allowPairing(options)
+            try await bench.reconnect(phone)
+            try await bench.pair(phone)
+            await bench.radio.reset(phone)
+            try await bench.reconnect(phone)
+            try await bench.sleep(.seconds(2))
+            #expect(await bench.failures().count == 1)
+            await bench.radio.encrypt(phone)
+            try await bench.sleep(.milliseconds(100))
+            #expect(await bench.names().last == "restored")
+            #expect(await bench.local.centrals.map(\.subscriptions.count) == [1])
+        }
+    }
+
     /// Anybody may use the address of a central: a link without the key of the bond has learned nothing for it.
     @Test func aBondedCentralIsNotifiedOfChangesDuringALinkThatItHasNotEncrypted() async throws {
         try await PairingBench.run { bench in
@@ -949,6 +979,31 @@ import Testing
             #expect(await manager.storedNames.isEmpty)
             await bench.time.settle()
             #expect(await !phone.isConnected)
+        }
+    }
+
+    /// The lost link of a central whose user has removed the bond ends seconds after the next one has begun.
+    @Test func theEndOfAnEarlierLinkOfTheCentralDoesNotEndThePairing() async throws {
+        try await PairingBench.run { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            try await bench.pair(phone)
+            let peer = try #require(await phone.peer)
+            let clock = bench.time.clock
+            var options = CentralPairingOptions.justWorks
+            options.replace = { _ in
+                try? await clock.sleep(for: .seconds(5))
+                return true
+            }
+            try await bench.local.allowPairing(options)
+            let second = await bench.radio.addCentral(as: peer)
+            try await bench.reconnect(second)
+            try await bench.pair(second)
+            await phone.disconnect()
+            try await bench.sleep(.seconds(10))
+            #expect(await bench.failures().isEmpty)
+            #expect(await bench.paired().count == 2)
+            #expect(try await second.read(PairingBench.sealed) == [2])
         }
     }
 
