@@ -17,7 +17,10 @@
 // - The size of the key by which a command of this program has encrypted a link is known from that event to the first
 //   one that ends it: encryption that stops or fails, the end of the link,
 //   the beginning of another one with its handle.
-// - Why the encryption of a link has failed stays known after its end, which it explains, until another link begins.
+// - Why the encryption of a link has failed stays known after its end, which it explains, until another link, or the
+//   next connection attempt, begins.
+// - A process without CAP_NET_RAW reads the ends of links, and no beginnings: there an end that was read belongs to a
+//   link that a socket attaches to only if none was known with its handle (`unseenEnd`).
 //
 // The table never acts: it returns the numbers of the tasks to resume, in order.
 
@@ -263,6 +266,13 @@ extension LinkTable {
         }
     }
 
+    /// Returns the reason that a link with a handle has ended whose beginning was not read, since the last connection
+    /// attempt began; `nil` if none has.
+    package func unseenEnd(of handle: ConnectionHandle) -> HCIStatus? {
+        guard case .endedUnseen(let reason)? = entries[handle]?.state else { return nil }
+        return reason
+    }
+
     /// Returns a Boolean value that indicates whether the end of a link with a handle was read a moment ago, and
     /// nothing of a later one: the kernel may still list it.
     package func hasJustEnded(_ handle: ConnectionHandle, at now: BootInstant) -> Bool {
@@ -337,11 +347,15 @@ extension LinkTable {
 // MARK: - What the controller reports
 
 extension LinkTable {
-    /// A connection attempt begins: ends that nothing has claimed belong to no later link.
+    /// A connection attempt begins: ends that nothing has claimed belong to no later link, nor failed encryptions.
     package mutating func attemptBegins() {
         for (handle, entry) in entries {
             entries[handle]?.dataAhead = DataAhead()
             if case .endedUnseen(let reason) = entry.state { entries[handle]?.state = .ended(reason) }
+            switch entry.state {
+            case .unknown, .ended, .endedUnseen: entries[handle]?.encryptionFailure = nil
+            case .seen, .registered: break
+            }
         }
     }
 

@@ -439,6 +439,8 @@ extension Adapter {
         var name = target.peer
         var otherName: PeerID?
         if required != nil { _ = coordinator.takeRejection(by: target.peer) }
+        // Nothing reports the link that the kernel is to make, and its handle may be an earlier one's.
+        if handle == nil, !mayCommand { links.attemptBegins() }
         if let handle, target.isBonded {
             // A socket that attaches before the kernel has filed the link, or by another name, has it look for the
             // peer, for good. The kernel has the link of a bond that is to be replaced under the address on air.

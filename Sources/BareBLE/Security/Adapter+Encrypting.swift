@@ -121,7 +121,7 @@ extension Adapter {
         while true {
             // It may have been read while the socket was attached.
             if let handle { failure = failure ?? links.encryptionFailure(of: handle) }
-            if let handle, let end = links.lastEnd(of: handle) { throw Self.failure(of: end, after: failure) }
+            if let handle, let end = attachedEnd(of: handle) { throw Self.failure(of: end, after: failure) }
             guard let found = try? system.security(socket.descriptor) else { throw .linkLost(nil) }
             if required.isMet(by: found) { break }
             if let failure { throw Self.failure(of: nil, after: failure) }
@@ -133,7 +133,7 @@ extension Adapter {
                 links.awaitEncryption(of: handle, number)
                 // Other jobs may have run since the look above.
                 let hasFailed = failure == nil && links.encryptionFailure(of: handle) != nil
-                if hasFailed || links.lastEnd(of: handle) != nil { self.wake(number) }
+                if hasFailed || attachedEnd(of: handle) != nil { self.wake(number) }
             }
             links.stopAwaitingEncryption(number)
             switch wake {
@@ -145,6 +145,12 @@ extension Adapter {
             }
         }
         return discard(&socket)
+    }
+
+    /// Returns the reason that a link has ended which a socket is attached to, and which is not registered yet; `nil`
+    /// while it may be up. Where the beginnings of links are not reported, the last end may be an earlier link's.
+    private func attachedEnd(of handle: ConnectionHandle) -> HCIStatus? {
+        mayCommand ? links.lastEnd(of: handle) : links.unseenEnd(of: handle)
     }
 
     /// How long the encryption of a link may take: long intervals need more time.

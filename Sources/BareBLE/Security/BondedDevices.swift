@@ -7,7 +7,8 @@ internal import Logging
 // Duties
 // - Opens the store once, however many tasks need it at the same time.
 // - Does one job on the disk after the other, each on a thread of its own, and takes over what the disk has afterwards,
-//   in that order. A caller waits 5 s at most; what a late job has changed is taken over when it ends.
+//   in that order. A caller waits 5 s at most; what a late job has changed is taken over when it ends, and the
+//   kernel is given it.
 // - Knows when links to bonded peers ended, and which bonds are for other hardware than the adapter's.
 //
 // Invariants
@@ -76,8 +77,8 @@ final class BondedDevices: @unchecked Sendable {
     /// The damage that was found when the store was opened, until a call has taken it to report it: the one that began
     /// to open the store may have timed out by then.
     private var unreportedDamage: BLEError?
-    /// Called after the records have changed.
-    private var changeHandler: (@Sendable () -> Void)?
+    /// Called after the records have changed, with whether no task waited for that any more.
+    private var changeHandler: (@Sendable (_ isLate: Bool) -> Void)?
 
     init(_ configuration: SecurityConfiguration?, on loop: EventLoop, logger: Logger) {
         self.configuration = configuration
@@ -108,11 +109,12 @@ final class BondedDevices: @unchecked Sendable {
     func use(hardware: String) {
         guard hardware != self.hardware else { return }
         self.hardware = hardware
-        if records.contains(where: { $0.adapterPin != nil }) { changeHandler?() }
+        if records.contains(where: { $0.adapterPin != nil }) { changeHandler?(false) }
     }
 
-    /// Has a handler called on the loop after the records have changed. It replaces an earlier one.
-    func onChange(_ handler: @escaping @Sendable () -> Void) { changeHandler = handler }
+    /// Has a handler called on the loop after the records have changed, with whether no task waited for that any more.
+    /// It replaces an earlier one.
+    func onChange(_ handler: @escaping @Sendable (_ isLate: Bool) -> Void) { changeHandler = handler }
 
     /// Returns what the kernel is not given of the bonds and was not at the last call, and takes note of it.
     func newOmissions(_ current: [BondRules.KeyLists.Omission]) -> [BondRules.KeyLists.Omission] {
@@ -355,6 +357,7 @@ final class BondedDevices: @unchecked Sendable {
         in context: CallContext, _ job: @Sendable @escaping () -> (Result<Value, BLEError>, Outcome)
     ) async throws(BLEError) -> Value {
         let result = Lock<Result<Value, BLEError>?>(nil)
+        let isLate = Lock(false)
         Task(executorPreference: loop) {
             var outcome = Outcome()
             do throws(WorkFailure) {
@@ -366,16 +369,19 @@ final class BondedDevices: @unchecked Sendable {
             } catch {
                 result.withLock { $0 = .failure(.noRoom(during: context.operation)) }
             }
-            self.ended(outcome)
+            self.ended(outcome, isLate: isLate.withLock { $0 })
         }
         _ = await workers.wait(until: context.deadline, interruption: .ignoresCancellation) { _ in
             result.withLock { $0 == nil } || isWorking ? nil : ()
         }
-        guard let result = result.withLock({ $0 }) else { throw diskError(during: context.operation) }
+        guard let result = result.withLock({ $0 }) else {
+            isLate.withLock { $0 = true }
+            throw diskError(during: context.operation)
+        }
         return try result.get()
     }
 
-    private func ended(_ outcome: Outcome) {
+    private func ended(_ outcome: Outcome, isLate: Bool) {
         if let opened = outcome.opened {
             state = .open(opened)
             unreportedDamage = outcome.contents?.damage
@@ -384,13 +390,13 @@ final class BondedDevices: @unchecked Sendable {
         }
         if let found = outcome.contents?.damage { damage = found }
         if let contents = outcome.contents { lostPeers = contents.lostPeers }
-        if let contents = outcome.contents, contents.records != stored { use(contents.records) }
+        if let contents = outcome.contents, contents.records != stored { use(contents.records, isLate: isLate) }
         isWorking = false
         workers.resumeAll()
         turns.resumeAll()
     }
 
-    private func use(_ stored: [BondRecord]) {
+    private func use(_ stored: [BondRecord], isLate: Bool = false) {
         // A peer may have a counter change with each of its writes; nothing else goes by them.
         let isOther = stored.map(\.withoutCounters) != self.stored.map(\.withoutCounters)
         self.stored = stored
@@ -407,7 +413,7 @@ final class BondedDevices: @unchecked Sendable {
         linkEnds = linkEnds.filter { known.contains($0.key) }
         unmarked.formIntersection(known)
         acceptedSignatures.limit(to: Set(records.compactMap(\.peerSigning?.key)))
-        if isOther { changeHandler?() }
+        if isOther { changeHandler?(isLate) }
     }
 
     private func diskError(during operation: String) -> BLEError {

@@ -254,6 +254,9 @@ final class SecurityCoordinator {
         return [changedByOthers(.keyRemoved)] + load(nil, leavingOut: omittedPeer)
     }
 
+    /// Gives the kernel the keys of the bonds again, which the disk has changed after its callers had given up.
+    func loadLateChange() -> [Action] { isManaged || isSettingUp ? load(nil, leavingOut: omittedPeer) : [] }
+
     /// Removes the keys of a peer from the kernel, and drops its link; resumes `waiter` when that has ended.
     func unpair(_ identity: PeerID, _ waiter: UInt64) -> [Action] {
         let command = ManagementUnpairDevice(ManagementPeer(identity), disconnects: true)

@@ -187,6 +187,21 @@ import Testing
         #expect(table.lastEnd(of: handle) == nil)
     }
 
+    /// A process without CAP_NET_RAW reads no beginning at all.
+    @Test func anEndOfAKnownLinkIsNotThatOfTheNextOneWithItsHandle() throws {
+        var table = LinkTable()
+        _ = table.register(handle, peer)
+        _ = try table.received(encryption(status: "06"))
+        _ = try table.ended(disconnection(), at: start)
+        #expect(table.lastEnd(of: handle) != nil && table.unseenEnd(of: handle) == nil)
+        table.attemptBegins()
+        #expect(table.unseenEnd(of: handle) == nil && table.encryptionFailure(of: handle) == nil)
+        _ = try table.ended(disconnection(reason: "3e"), at: start)
+        #expect(table.unseenEnd(of: handle) == .connectionFailedToBeEstablished)
+        table.attemptBegins()
+        #expect(table.unseenEnd(of: handle) == nil)
+    }
+
     @Test func parametersFollowTheControllersEvents() throws {
         var table = LinkTable()
         try table.began(connection(status: "3e"))

@@ -659,6 +659,37 @@ import Testing
         }
     }
 
+    /// The pairing of a central has failed by then, and its end has loaded the keys without that bond: the central has
+    /// its key, and could neither encrypt its next link nor pair again.
+    @Test func theKernelHasTheKeysOfWhatTheDiskHasChangedLate() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            let bonds: BondedDevices = await bench.central.adapter.bonds
+            let disk = HangingDisk()
+            defer { disk.open() }
+            let storing = time.task {
+                try await bonds.change(during: "test the disk") { store throws(BLEError) in
+                    disk.respond()
+                    _ = try store.save(RecordedBonds.first, isForStorage: true)
+                }
+            }
+            while !disk.isAsked, !Task.isCancelled { await Task.yield() }
+            // Else time would stand as long as the disk works.
+            time.loop.release()
+            await #expect(throws: error(.timedOut)) { try await storing.value }
+            time.loop.hold()
+            #expect(await bench.radio.longTermKeys().count == 1)
+            disk.open()
+            while bonds.records.count < 2 {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
+            try await time.clock.sleep(for: .seconds(1))
+            #expect(await bench.radio.longTermKeys().count == 2)
+        }
+    }
+
     /// By its application, also after the last look at what was forgotten.
     @Test func aBondThatIsForgottenWhileItsCentralPairsIsNotKept() async throws {
         let adapter = Lock<Adapter?>(nil)

@@ -467,6 +467,44 @@ import Testing
         }
     }
 
+    /// With CAP_NET_ADMIN alone, the ends of links are read, and no beginnings: the kernel passes no LE events. Each of
+    /// the links has the handle of the one before.
+    @Test func theKernelEncryptsEachLinkWhereNoBeginningIsReported() async throws {
+        try await VirtualTime.run { time in
+            let silent = Lock<[Int32]>([])
+            defer { for descriptor in silent.withLock({ $0 }) { MemoryFile.close(descriptor) } }
+            let restricted = try await Restricted(
+                try await SecurityBench(time), permissions: .administration, empties: false,
+                change: { system in
+                    let open = system.open
+                    system.open = { index throws(SystemCallError) in
+                        var sockets = try open(index)
+                        let (near, far) = try LinkSocket.pair()
+                        silent.withLock { $0.append(far) }
+                        sockets.reports = HCISocket(adopting: near)
+                        return sockets
+                    }
+                    let connect = system.connect
+                    system.connect = { own, type, peer, timeout, level throws(SystemCallError) in
+                        let socket = try connect(own, type, peer, timeout, level)
+                        let (isConnecting, reason) = (socket.isConnecting, socket.reportedReason)
+                        // A socket of the kernel has the handle of its link once that is up.
+                        return LinkSocket(
+                            adopting: socket.release(), isConnecting: isConnecting, reportedHandle: 0x0040,
+                            reportedReason: reason)
+                    }
+                })
+            for round in 1...3 {
+                let peripheral = try await restricted.central.connect(restricted.bench.id)
+                #expect(await peripheral.security.isEncrypted, "\(round)")
+                #expect(restricted.bench.radio.system.linkHandle(0, restricted.bench.id.address) == 0x0040)
+                await peripheral.disconnect()
+                try await time.clock.sleep(for: .seconds(10))
+            }
+            #expect(await restricted.bench.device.pairingCount == 1)
+        }
+    }
+
     @Test func theDemandsHold() async throws {
         try await VirtualTime.run { time in
             let restricted = try await Restricted(try await SecurityBench(time))

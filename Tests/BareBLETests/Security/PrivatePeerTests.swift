@@ -69,6 +69,23 @@ import Testing
         }
     }
 
+    /// The kernel has the link under the identity then, and a bond belongs to that.
+    @Test func aPairedLinkIsTheBondsAlsoWhereNothingResolvesItsAddress() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, isPrivate: true)
+            await bench.device.setReaction(toChannels: 0x80, .acceptEncrypted)
+            let central = SecurityBench.central(bench.radio, bench.bonds, change: { $0.addressHash = nil })
+            let peripheral = try await central.connect(bench.id)
+            #expect(try await peripheral.pair().peer == identity)
+            #expect(await peripheral.security.bond?.peer == identity)
+            #expect(try await peripheral.pair().peer == identity)
+            #expect(await bench.device.pairingCount == 1, "there is a bond")
+            let channel = try await peripheral.openChannel(psm: 0x80)
+            #expect(await channel.isOpen)
+            await peripheral.disconnect()
+        }
+    }
+
     /// Without CAP_NET_RAW the kernel connects: from 6.19 on to the identity of a bonded peer, which is not on air.
     @Test(.row("S11"), arguments: [true, false]) func theErrorOfTheKernelsConnectNamesPrivateAddresses(
         _ isPrivate: Bool
