@@ -17,6 +17,8 @@ enum TalkOperation {
     ///
     /// - Throws: `Failure`, which names what is wrong.
     init?(_ line: String) throws(Failure) {
+        // A comment has no words: an apostrophe in it begins no quote.
+        if line.first(where: { !$0.isWhitespace }) == "#" { return nil }
         var words = try TalkWords.split(line)
         guard let name = words.first, !name.hasPrefix("#") else { return nil }
         words.removeFirst()

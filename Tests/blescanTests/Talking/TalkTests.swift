@@ -397,6 +397,13 @@ import Testing
     func wordsAreThoseOfAShell(_ line: String, _ words: [String]) throws {
         #expect(try TalkWords.split(line) == words)
     }
+
+    /// An apostrophe in it begins no quote.
+    @Test(arguments: ["# the peer's name", "  #it's 5\" long", "\t# '"])
+    func aCommentMayHaveAnyText(_ line: String) throws {
+        let isComment = try TalkOperation(line) == nil
+        #expect(isComment)
+    }
 }
 
 /// The line at the prompt.
