@@ -364,6 +364,19 @@ struct Browsed {
         #expect(browsed.press(.character("r")) == .link(.read(0x000E)), "a failure ends it too")
     }
 
+    /// All values are read once, at first, and operations run between these reads.
+    @Test func aReadEndsNoOtherOperationOfTheAttribute() {
+        var browsed = Browsed.connected()
+        browsed.select(0x000E)
+        #expect(browsed.press(.character("s")) == .link(.subscribe(0x000E)))
+        browsed.take(.value(0x000E, [87], .read))
+        #expect(browsed.press(.character("s")) == .none, "it would be subscribed to twice")
+        browsed.take(.unreadable(0x000E, BLEError(.timedOut, during: "read", because: "there was no response")))
+        #expect(browsed.press(.character("s")) == .none)
+        browsed.take(.subscribed(0x000E))
+        #expect(browsed.press(.character("s")) == .link(.unsubscribe(0x000E)))
+    }
+
     @Test func valuesChangeInPlaceAndAreCounted() {
         var browsed = Browsed.connected(ScreenLook(isColoured: true, isUnicode: true))
         browsed.select(0x000E)
