@@ -236,8 +236,8 @@ extension BrowseScreen {
             values[handle]?.operation = nil
             notice = .failed(failure)
         case .ended(let failure):
+            // A value that is being typed stays: its next digit would be a key, and d or c leave the screen or connect.
             link = .none
-            typed = nil
             for handle in values.keys {
                 values[handle]?.operation = nil
                 // The peer keeps the configuration only of a client with a bond.
@@ -492,6 +492,10 @@ extension BrowseScreen: LiveContent {
 
     private mutating func write(_ line: String) -> ScreenAction {
         guard let row = selectedRow else { return .none }
+        guard isConnected else {
+            notice = .failed(Self.isDisconnectedInLine)
+            return .none
+        }
         do {
             let (bytes, kind) = try parsed(line, for: row)
             typed = nil
@@ -547,6 +551,8 @@ extension BrowseScreen: LiveContent {
         hint: "It shows what was transferred when it was recorded.", status: .usage)
     private static let isDisconnected = Failure(
         message: "there is no link", hint: "c connects again.", status: .linkLost)
+    private static let isDisconnectedInLine = Failure(
+        message: "there is no link", hint: "Esc, then c, connects again.", status: .linkLost)
 
     private static func refusal(_ what: String, of row: AttributeRow) -> Failure {
         let properties = row.properties.words.isEmpty ? "none" : row.properties.words

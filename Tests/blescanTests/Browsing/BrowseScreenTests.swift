@@ -503,6 +503,22 @@ struct Browsed {
         #expect(browsed.text().contains("connected  MTU 23"))
     }
 
+    /// Its digits are no keys because the link has ended meanwhile.
+    @Test func aValueThatIsTypedStaysAtTheEndOfTheLink() {
+        var browsed = Browsed.connected()
+        browsed.select(0x0012)
+        browsed.press(.character("w"))
+        browsed.type("05")
+        browsed.take(.ended(Failure(message: "the link has ended", hint: "c connects again.", status: .linkLost)))
+        #expect(browsed.text().contains("! the link has ended"))
+        #expect(browsed.press(.character("d")) == .none && browsed.press(.character("c")) == .none)
+        #expect(browsed.screen.typed == "05dc")
+        #expect(browsed.press(.enter) == .none)
+        #expect(browsed.screen.typed == "05dc" && browsed.text().contains("there is no link"))
+        browsed.press(.escape)
+        #expect(browsed.press(.character("c")) == .link(.connect(Browsed.peer)))
+    }
+
     @Test func aRecordingRequestsNothing() {
         var browsed = Browsed(isRecorded: true)
         browsed.take(.discovered(Browsed.belt), .value(0x000E, [87], .read), .value(0x0042, [1, 2], .sent))
