@@ -62,6 +62,12 @@ enum TalkOperation {
         return false
     }
 
+    /// Whether it names a file that has its bytes.
+    var namesFile: Bool {
+        if case .write(_, let value, _) = self { return value.file.map { $0 != "-" } ?? false }
+        return false
+    }
+
     /// Their names.
     static let names = ["read", "write", "notify", "stop", "wait", "explore", "help", "quit"]
 
