@@ -178,7 +178,11 @@ extension Browse: ConnectingCommand {
 
 extension Explore: OperatingCommand {}
 extension Talk: OperatingCommand {
-    var namesFiles: Bool { file != nil || connection.cache != nil || recordsToFile }
+    /// Those of later operations, from standard input, are not known yet.
+    var namesFiles: Bool {
+        file != nil || connection.cache != nil || recordsToFile
+            || operation.contains { (try? TalkOperation($0))?.namesFile == true }
+    }
 }
 extension Read: OperatingCommand {}
 extension Notify: OperatingCommand {}

@@ -52,8 +52,10 @@ struct BrowseScreen: Sendable {
         /// The numbers of the values so far, the first one of each.
         fileprivate(set) var plot = ValuePlot()
         fileprivate(set) var isSubscribed = false
+        /// The operation in progress.
+        fileprivate var operation: Operation?
         /// Whether an operation is in progress.
-        fileprivate(set) var isBusy = false
+        var isBusy: Bool { operation != nil }
     }
 
     /// A message about the last operation.
@@ -220,9 +222,8 @@ extension BrowseScreen {
         case .unreadable(let handle, let error):
             show(handle)
             values[handle, default: Value()].reading = .refused(error)
-            values[handle]?.isBusy = false
         case .written(let handle, let count, let kind):
-            values[handle]?.isBusy = false
+            values[handle]?.operation = nil
             let isConfirmed = kind == .withResponse
             let attribute = CharacteristicReference.handle(handle)
             notice = .done(
@@ -232,13 +233,13 @@ extension BrowseScreen {
         case .subscribed(let handle): subscriptionChanged(handle, true, at: now)
         case .unsubscribed(let handle): subscriptionChanged(handle, false, at: now)
         case .failed(let handle, let failure):
-            values[handle]?.isBusy = false
+            values[handle]?.operation = nil
             notice = .failed(failure)
         case .ended(let failure):
+            // A value that is being typed stays: its next digit would be a key, and d or c leave the screen or connect.
             link = .none
-            typed = nil
             for handle in values.keys {
-                values[handle]?.isBusy = false
+                values[handle]?.operation = nil
                 // The peer keeps the configuration only of a client with a bond.
                 if values[handle]?.isSubscribed == true { configured(handle, nil, at: now) }
                 values[handle]?.isSubscribed = false
@@ -286,7 +287,7 @@ extension BrowseScreen {
     private mutating func subscriptionChanged(_ handle: AttributeHandle, _ isSubscribed: Bool, at now: BootInstant) {
         configured(handle, isSubscribed, at: now)
         values[handle, default: Value()].isSubscribed = isSubscribed
-        values[handle]?.isBusy = false
+        values[handle]?.operation = nil
         let attribute = CharacteristicReference.handle(handle)
         notice = .done(isSubscribed ? "subscribed to \(attribute); s unsubscribes" : "unsubscribed from \(attribute)")
     }
@@ -317,7 +318,8 @@ extension BrowseScreen.Value {
         var former: [UInt8]?
         if case .value(let bytes)? = reading { former = bytes }
         switch origin {
-        case .read: isBusy = false
+        // All values are read once, at first, whatever else is in progress.
+        case .read: if operation == .read { operation = nil }
         case .sent: count += 1
         case .sentAfter(let lost):
             count += 1
@@ -420,7 +422,7 @@ extension BrowseScreen: LiveContent {
     }
 
     /// An operation on the selected attribute.
-    private enum Operation {
+    fileprivate enum Operation {
         case read, write, subscribe
     }
 
@@ -444,7 +446,7 @@ extension BrowseScreen: LiveContent {
         switch operation {
         case .read:
             lastCommand = (row.handle, .reading(row.handle, of: target))
-            values[row.handle, default: Value()].isBusy = true
+            values[row.handle, default: Value()].operation = .read
             return .link(.read(row.handle))
         case .write:
             if row.kind == .characteristic, !row.properties.canWrite {
@@ -459,7 +461,7 @@ extension BrowseScreen: LiveContent {
                 return .none
             }
             let isSubscribed = values[row.handle]?.isSubscribed == true
-            values[row.handle, default: Value()].isBusy = true
+            values[row.handle, default: Value()].operation = .subscribe
             if !isSubscribed { lastCommand = (row.handle, .subscribing(to: row.handle, of: target)) }
             return .link(isSubscribed ? .unsubscribe(row.handle) : .subscribe(row.handle))
         }
@@ -490,12 +492,16 @@ extension BrowseScreen: LiveContent {
 
     private mutating func write(_ line: String) -> ScreenAction {
         guard let row = selectedRow else { return .none }
+        guard isConnected else {
+            notice = .failed(Self.isDisconnectedInLine)
+            return .none
+        }
         do {
             let (bytes, kind) = try parsed(line, for: row)
             typed = nil
             notice = nil
             lastCommand = (row.handle, .writing(bytes, to: row.handle, of: target, kind))
-            values[row.handle, default: Value()].isBusy = true
+            values[row.handle, default: Value()].operation = .write
             return .link(.write(row.handle, bytes, kind))
         } catch {
             // The line stays, to be corrected.
@@ -545,6 +551,8 @@ extension BrowseScreen: LiveContent {
         hint: "It shows what was transferred when it was recorded.", status: .usage)
     private static let isDisconnected = Failure(
         message: "there is no link", hint: "c connects again.", status: .linkLost)
+    private static let isDisconnectedInLine = Failure(
+        message: "there is no link", hint: "Esc, then c, connects again.", status: .linkLost)
 
     private static func refusal(_ what: String, of row: AttributeRow) -> Failure {
         let properties = row.properties.words.isEmpty ? "none" : row.properties.words

@@ -78,24 +78,23 @@ final class RecordingPlayer {
 
     /// Plays the recording until the user quits.
     ///
-    /// - Returns: The defect at which the file ended; `nil` if it was not met.
+    /// - Parameter report: Called with the defect at which the file ends, when that is met.
     /// - Throws: The file's defect if there is nothing before it.
-    func run() throws -> Failure? {
-        var damage: Failure?
+    func run(reporting report: (Failure) -> Void = { _ in }) throws {
         while true {
             do {
                 let end = try read()
                 pace.end()
-                if case .damaged(let failure) = end { damage = failure }
+                if case .damaged(let failure) = end { report(failure) }
                 showEarlier()
                 let (mode, brief) = end.words
                 let now = pace.now()
                 changeShown { $0.finish(mode, brief: brief, at: now) }
-                guard pace.waitAtEnd() == .restart else { return damage }
+                guard pace.waitAtEnd() == .restart else { return }
             } catch Interruption.restart {
                 // As at the end, once the user has sought back.
             } catch Interruption.over {
-                return damage
+                return
             }
             earlier = blank
             pace.restart()

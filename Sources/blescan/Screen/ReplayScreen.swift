@@ -30,19 +30,21 @@ struct ReplayScreen {
         let last = try await LiveScreen.during(
             blank, seek: { pace.seek(by: $0) }, clock: { pace.now() }
         ) { live in
-            let damage: Failure? = try await withTaskCancellationHandler {
-                try await withCheckedThrowingContinuation { ended in
+            let reading = Reading()
+            try await withTaskCancellationHandler {
+                try await reading.run {
                     DispatchQueue(label: "replay").async {
                         let player = RecordingPlayer(
                             path, redacts: redacts, onlySensors: onlySensors, pace, blank: blank
                         ) { live.change($0) }
-                        ended.resume(with: Result { try player.run() })
+                        reading.end(
+                            Result { try player.run(reporting: { damage in failure.withLock { $0 = damage } }) })
                     }
                 }
             } onCancel: {
                 pace.stop()
+                reading.end(.success(()))
             }
-            failure.withLock { $0 = damage }
         }.table
         Console.note("blescan: " + last.closing(after: pace.elapsed))
         if let failure = failure.withLock({ $0 }) { throw failure }
@@ -50,5 +52,37 @@ struct ReplayScreen {
 
     private static func number(_ value: Double) -> String {
         value == value.rounded() ? "\(Int(value))" : "\(value)"
+    }
+}
+
+/// The reading in a thread, which is not waited for once the user has quit: the writer of a pipe may be silent for any
+/// time.
+private final class Reading: Sendable {
+    private struct State {
+        var continuation: CheckedContinuation<Void, any Error>?
+        var isOver = false
+    }
+
+    private let state = Lock(State())
+
+    /// Runs `begin`, which begins it, and returns when it has ended.
+    func run(_ begin: () -> Void) async throws {
+        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+            let isOver = state.withLock { state in
+                if !state.isOver { state.continuation = continuation }
+                return state.isOver
+            }
+            if isOver { return continuation.resume() }
+            begin()
+        }
+    }
+
+    /// It has ended, or nobody waits for it any more; only the first call counts.
+    func end(_ result: Result<Void, any Error>) {
+        let continuation = state.withLock { state in
+            state.isOver = true
+            return state.continuation.take()
+        }
+        continuation?.resume(with: result)
     }
 }

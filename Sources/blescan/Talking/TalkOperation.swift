@@ -17,6 +17,8 @@ enum TalkOperation {
     ///
     /// - Throws: `Failure`, which names what is wrong.
     init?(_ line: String) throws(Failure) {
+        // A comment has no words: an apostrophe in it begins no quote.
+        if line.first(where: { !$0.isWhitespace }) == "#" { return nil }
         var words = try TalkWords.split(line)
         guard let name = words.first, !name.hasPrefix("#") else { return nil }
         words.removeFirst()
@@ -57,6 +59,12 @@ enum TalkOperation {
     /// Whether it takes its bytes from standard input.
     var readsStandardInput: Bool {
         if case .write(_, let value, _) = self { return value.file == "-" }
+        return false
+    }
+
+    /// Whether it names a file that has its bytes.
+    var namesFile: Bool {
+        if case .write(_, let value, _) = self { return value.file.map { $0 != "-" } ?? false }
         return false
     }
 

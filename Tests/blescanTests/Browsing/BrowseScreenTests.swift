@@ -364,6 +364,19 @@ struct Browsed {
         #expect(browsed.press(.character("r")) == .link(.read(0x000E)), "a failure ends it too")
     }
 
+    /// All values are read once, at first, and operations run between these reads.
+    @Test func aReadEndsNoOtherOperationOfTheAttribute() {
+        var browsed = Browsed.connected()
+        browsed.select(0x000E)
+        #expect(browsed.press(.character("s")) == .link(.subscribe(0x000E)))
+        browsed.take(.value(0x000E, [87], .read))
+        #expect(browsed.press(.character("s")) == .none, "it would be subscribed to twice")
+        browsed.take(.unreadable(0x000E, BLEError(.timedOut, during: "read", because: "there was no response")))
+        #expect(browsed.press(.character("s")) == .none)
+        browsed.take(.subscribed(0x000E))
+        #expect(browsed.press(.character("s")) == .link(.unsubscribe(0x000E)))
+    }
+
     @Test func valuesChangeInPlaceAndAreCounted() {
         var browsed = Browsed.connected(ScreenLook(isColoured: true, isUnicode: true))
         browsed.select(0x000E)
@@ -488,6 +501,22 @@ struct Browsed {
         browsed.take(.connected(mtu: 23), .discovered(Browsed.belt))
         #expect(browsed.screen.selected == 0x0006, "the user has chosen it")
         #expect(browsed.text().contains("connected  MTU 23"))
+    }
+
+    /// Its digits are no keys because the link has ended meanwhile.
+    @Test func aValueThatIsTypedStaysAtTheEndOfTheLink() {
+        var browsed = Browsed.connected()
+        browsed.select(0x0012)
+        browsed.press(.character("w"))
+        browsed.type("05")
+        browsed.take(.ended(Failure(message: "the link has ended", hint: "c connects again.", status: .linkLost)))
+        #expect(browsed.text().contains("! the link has ended"))
+        #expect(browsed.press(.character("d")) == .none && browsed.press(.character("c")) == .none)
+        #expect(browsed.screen.typed == "05dc")
+        #expect(browsed.press(.enter) == .none)
+        #expect(browsed.screen.typed == "05dc" && browsed.text().contains("there is no link"))
+        browsed.press(.escape)
+        #expect(browsed.press(.character("c")) == .link(.connect(Browsed.peer)))
     }
 
     @Test func aRecordingRequestsNothing() {

@@ -25,7 +25,7 @@ import Testing
                 ) { change in
                     screen.withLock { change(&$0) }
                 }
-                _ = try? player.run()
+                try? player.run()
             }
         }
 
@@ -121,7 +121,7 @@ import Testing
             default: break
             }
         }
-        _ = try player.run()
+        try player.run()
         #expect(changes == count)
     }
 

@@ -273,6 +273,22 @@ struct TerminalTests {
         #expect(after.contains("blescan: 3 devices at the end"))
     }
 
+    /// Its writer may be silent for any time, as one that records live.
+    @Test func aSilentPipeDoesNotKeepTheUser() async throws {
+        let terminal = try await TmuxTerminal()
+        let fifo = terminal.folder["fifo"]
+        try #require(unsafe mkfifo(fifo, 0o600) == 0)
+        // Opened for reading too, it waits for no reader; the pipe has room for all of the recording.
+        let writer = FileHandle(fileDescriptor: unsafe open(fifo, O_RDWR | O_CLOEXEC), closeOnDealloc: true)
+        try writer.write(contentsOf: Data(contentsOf: URL(filePath: Self.recording)))
+        let command = "'\(BuiltProgram.url.path)' replay '\(fifo)' --screen --speed 100"
+        try await terminal.keys("clear; \(command); echo status $?", "Enter")
+        try await terminal.shows("Virtual HRM")
+        try await terminal.keys("q")
+        try await terminal.shows("status 0")
+        try writer.close()
+    }
+
     @Test func aFailureIsReportedOnTheShellsScreen() async throws {
         let terminal = try await TmuxTerminal()
         let file = terminal.folder["no.dialogue"]

@@ -397,6 +397,23 @@ import Testing
     func wordsAreThoseOfAShell(_ line: String, _ words: [String]) throws {
         #expect(try TalkWords.split(line) == words)
     }
+
+    /// Root keeps its way to the file, as for each file that the user names.
+    @Test(
+        arguments: [
+            (["write fff2 --file value"], true), (["read 2a00", "write fff2 --file=value"], true),
+            (["write fff2 --file -"], false), (["# write fff2 --file value", "write fff2 05"], false), ([], false),
+        ] as [([String], Bool)])
+    func anOperationMayNameAFile(_ operations: [String], _ isFile: Bool) throws {
+        #expect(try Talk.parse(["demo:uart"] + operations).namesFiles == isFile)
+    }
+
+    /// An apostrophe in it begins no quote.
+    @Test(arguments: ["# the peer's name", "  #it's 5\" long", "\t# '"])
+    func aCommentMayHaveAnyText(_ line: String) throws {
+        let isComment = try TalkOperation(line) == nil
+        #expect(isComment)
+    }
 }
 
 /// The line at the prompt.
