@@ -39,6 +39,7 @@ public actor VirtualCentral {
     private var wishes: [Wish] = []
     private var isConfirming = true
     private var isHeld = false
+    private var isOutOfRange = false
     private let channels: VirtualChannels
     /// Links that were forgotten on a reset, which the server does not know yet.
     private var forgotten: [PeerLink] = []
@@ -227,7 +228,7 @@ extension VirtualCentral {
     /// Continues after `pause()`.
     public func resume() {
         isHeld = false
-        link?.release()
+        if !isOutOfRange { link?.release() }
     }
 
     // MARK: The radio's side
@@ -264,6 +265,7 @@ extension VirtualCentral {
     func addressChanged(_ peer: PeerID) { address = peer }
 
     func hold(_ isOut: Bool) {
+        isOutOfRange = isOut
         if isOut || isHeld { link?.hold() } else { link?.release() }
         channels.hold(isOut)
     }

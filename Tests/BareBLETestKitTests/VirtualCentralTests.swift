@@ -172,6 +172,25 @@ struct VirtualCentralTests {
         }
     }
 
+    @Test func aCentralThatContinuesOutOfRangeIsStillOutOfRange() async throws {
+        try await run { time, radio, local in
+            let phone = await radio.addCentral()
+            try await phone.connect()
+            let handle = try await phone.characteristic(0xFFF1).value
+            await phone.pause()
+            await radio.move(phone, to: .outOfRange)
+            await phone.resume()
+            let count = await phone.receivedCount
+            // ATT_READ_REQ
+            await phone.send(raw: [0x0A, UInt8(handle & 0xFF), UInt8(handle >> 8)])
+            await time.settle()
+            #expect(await phone.receivedCount == count)
+            await radio.move(phone, to: .near)
+            await time.settle()
+            #expect(await phone.receivedCount == count + 1)
+        }
+    }
+
     @Test func theServerDisconnectsAtOnce() async throws {
         try await run { time, radio, local in
             let phone = await radio.addCentral()

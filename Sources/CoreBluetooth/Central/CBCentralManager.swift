@@ -253,7 +253,7 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     }
 
     /// A scan that was asked for since the adapter returned, and before its loss was reported here, ends with it too.
-    override func adapterIsLost() { endScan() }
+    override func adapterIsLost(_ state: CBManagerState) { endScan() }
 
     override func reportState() { delegate?.centralManagerDidUpdateState(self) }
 

@@ -167,7 +167,7 @@ open class CBManager: NSObject, @unchecked Sendable {
         guard new != old else { return }
         reportRestored()
         // Before the adapter was on there is only what was restored, and that waits for it.
-        if new != .poweredOn, wasOn { adapterIsLost() }
+        if new != .poweredOn, wasOn { adapterIsLost(new) }
         known.withLock { $0 = (new, wasOn || new == .poweredOn) }
         observers.changed(.state, on: self, from: old, to: new)
         if new == .poweredOn { adapterIsReady() }
@@ -197,8 +197,8 @@ open class CBManager: NSObject, @unchecked Sendable {
     /// Continues what waits for the adapter. Each kind of manager has its own.
     func adapterIsReady() {}
 
-    /// Ends what needs the adapter. Each kind of manager has its own.
-    func adapterIsLost() {}
+    /// Ends what needs the adapter, which is in this state now. Each kind of manager has its own.
+    func adapterIsLost(_ state: CBManagerState) {}
 
     /// Notifies the delegate of the state. Each kind of manager has its own.
     func reportState() {}

@@ -40,6 +40,15 @@ final class ChannelPipe: Sendable {
         }
     }
 
+    /// What is left when the pipe closes.
+    private struct Closing {
+        /// The bytes that wait to be sent.
+        let rest: [UInt8]
+        let sender: Task<Void, Never>?
+        /// The reader and the writer, if they wait.
+        let waiting: [CheckedContinuation<Void, Never>]
+    }
+
     enum Side: Hashable { case input, output }
 
     private static let capacity = 64 * 1_024
@@ -197,20 +206,24 @@ final class ChannelPipe: Sendable {
     }
 
     private func close() {
-        let (rest, sender, waiting) = state.withLock { state in
-            if state.isClosed { return ([UInt8](), state.sender, [CheckedContinuation<Void, Never>]()) }
+        let closing = state.withLock { state -> Closing? in
+            // Streams that were closed go away later, and the pipe goes last: the rest is still being sent then.
+            if state.isClosed { return nil }
             state.isClosed = true
             defer { state.sending = [] }
-            return (state.sending, state.sender, [state.reader.take(), state.writer.take()].compactMap(\.self))
+            return Closing(
+                rest: state.sending, sender: state.sender,
+                waiting: [state.reader.take(), state.writer.take()].compactMap(\.self))
         }
-        for continuation in waiting { continuation.resume() }
+        guard let closing else { return }
+        for continuation in closing.waiting { continuation.resume() }
         Task(executorPreference: loop) { [channel, loop] in
             let limit = Self.close(channel, after: Self.longestClosing, on: loop)
             let firstLimit = Self.close(channel, after: Self.closingTime, on: loop)
             // The bytes of its packet come before the rest.
-            await sender?.value
+            await closing.sender?.value
             firstLimit.cancel()
-            var rest = rest[...]
+            var rest = closing.rest[...]
             while !rest.isEmpty {
                 let packet = Array(rest.prefix(min(channel.sendMTU, Self.longestPacket)))
                 rest = rest.dropFirst(packet.count)

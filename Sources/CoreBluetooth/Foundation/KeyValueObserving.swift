@@ -171,8 +171,13 @@ final class KeyValueObservers: Sendable {
             state.observers.append(Observer(id: state.lastID, property: property, notify: notify))
             return state.lastID
         }
-        return NSKeyValueObservation { [weak self] in
-            self?.state.withLock { $0.observers.removeAll { $0.id == id } }
+        return NSKeyValueObservation { [weak self] in self?.remove(id) }
+    }
+
+    private func remove(_ id: UInt64) {
+        // What only its handler has kept goes away outside the lock: that may be another observation.
+        _ = state.withLock { state in
+            state.observers.firstIndex { $0.id == id }.map { state.observers.remove(at: $0) }
         }
     }
 

@@ -8,6 +8,9 @@ struct KnownCentrals {
     private var objects: [ConnectedCentral.ID: CBCentral] = [:]
     private var lastPlaceholder: UInt64 = 0
 
+    /// The number of links that have an object.
+    var count: Int { objects.count }
+
     /// Whether a link has an object.
     func contains(_ link: ConnectedCentral.ID) -> Bool { objects[link] != nil }
 

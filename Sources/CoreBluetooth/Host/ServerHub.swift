@@ -200,7 +200,7 @@ actor ServerHub {
             let entry = managers[id]
         else { throw ATTRefusal(.unlikelyError) }
         await awaitReports(to: id)
-        let central = centrals.object(for: request.central)
+        let central = object(of: request.central)
         let response = try await PendingResponse.response { pending in
             let object = CBATTRequest(
                 central, characteristic, offset: request.offset, value: nil, pending: pending)
@@ -217,7 +217,7 @@ actor ServerHub {
         }
         guard known.allSatisfy({ $0.1.object.isWritable }) else { throw ATTRefusal(.writeNotPermitted) }
         await awaitReports(to: first.1.manager)
-        let central = centrals.object(for: first.0.central)
+        let central = object(of: first.0.central)
         let report = { (pending: PendingResponse?) in
             let objects = known.map { request, target in
                 CBATTRequest(
@@ -351,15 +351,19 @@ actor ServerHub {
         }
     }
 
-    /// Returns the object of a central that has opened a channel. One whose end was reported before is not kept, as
-    /// nothing would remove it any more.
-    private func object(forChannelOf central: ConnectedCentral) -> CBCentral {
+    /// Returns the object of a central that has sent a request or opened a channel. One whose end was reported before
+    /// is not kept, as nothing would remove it any more.
+    private func object(of central: ConnectedCentral) -> CBCentral {
         let isKnown = centrals.contains(central.id)
         let object = centrals.object(for: central)
+        guard !isKnown else { return object }
         let isConnected = local?.assumeIsolated { $0.centrals.contains { $0.id == central.id } } ?? false
-        if !isKnown, !isConnected { centrals.remove(central.id) }
+        if !isConnected { centrals.remove(central.id) }
         return object
     }
+
+    /// The number of centrals whose objects are kept.
+    var centralCount: Int { centrals.count }
 
     // MARK: Advertising
 
@@ -481,7 +485,7 @@ actor ServerHub {
         Task(executorPreference: loop) { [weak self, loop] in
             do throws(BLEError) {
                 for try await incoming in listener.channels {
-                    guard let central = await self?.object(forChannelOf: incoming.central) else { return }
+                    guard let central = await self?.object(of: incoming.central) else { return }
                     let channel = CBL2CAPChannel(incoming.channel, to: central, loop: loop)
                     entry.post { $0.delegate?.peripheralManager($0, didOpen: channel, error: nil) }
                 }

@@ -202,6 +202,10 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     /// Withdraws all services of this manager.
     open func removeAllServices() {
         guard isPoweredOn() else { return }
+        withdrawAll()
+    }
+
+    private func withdrawAll() {
         let (id, server) = (id, host.server)
         host.hub.post { _ in server.assumeIsolated { $0.withdrawAll(of: id) } }
     }
@@ -294,7 +298,11 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     // MARK: On the delegate's queue
 
     /// What was asked for since the adapter returned, and before its loss was reported here, ends with it too.
-    override func adapterIsLost() { endAdvertising() }
+    override func adapterIsLost(_ state: CBManagerState) {
+        endAdvertising()
+        // The program adds them again.
+        if state != .poweredOff { withdrawAll() }
+    }
 
     override func adapterIsReady() {
         if let restored = own.withLock({ $0.restored }) { begin(restored, isRestored: true) }

@@ -154,8 +154,14 @@ import Testing
         }
     }
 
+    /// How a program ends the use of a channel.
+    enum Leaving: CaseIterable {
+        case closing, dropping, closingAndDropping
+    }
+
     /// The peer takes a packet each 0.9 s: each one in time, and all of them later than one may be.
-    @Test func whatASlowPeerStillTakesIsSentAlthoughTheStreamsAreClosed() async throws {
+    @Test(arguments: Leaving.allCases)
+    func whatASlowPeerStillTakesIsSentAlthoughTheProgramHasLeft(_ leaving: Leaving) async throws {
         try await VirtualTime.run { time in
             let central = Central(time: time)
             let device = VirtualPeripheral(.battery, time: time)
@@ -168,17 +174,24 @@ import Testing
             let options = L2CAPChannel.Options(mtu: 8_192, capacity: 1)
             let far = try await link.attachChannel(descriptor: theirs, psm: 0x80, options)
             let peer = CBPeer(peer: PeerID(address: BluetoothAddress(rawValue: 1), type: .public))
-            let channel = CBL2CAPChannel(near, to: peer, loop: central.loop)
-            for stream in [channel.inputStream, channel.outputStream] as [Stream?] { stream?.open() }
             let sent = StreamWalk.bytes(60_000)
-            #expect(write(sent[...], to: channel.outputStream) == sent.count)
-            for stream in [channel.inputStream, channel.outputStream] as [Stream?] { stream?.close() }
+            var kept: CBL2CAPChannel?
+            do {
+                let channel = CBL2CAPChannel(near, to: peer, loop: central.loop)
+                for stream in [channel.inputStream, channel.outputStream] as [Stream?] { stream?.open() }
+                #expect(write(sent[...], to: channel.outputStream) == sent.count)
+                if leaving != .dropping {
+                    for stream in [channel.inputStream, channel.outputStream] as [Stream?] { stream?.close() }
+                }
+                if leaving == .closing { kept = channel }
+            }
             var received: [UInt8] = []
             for try await packet in far.packets {
                 received += packet
                 try await time.clock.sleep(for: .milliseconds(900))
             }
             #expect(received == sent)
+            _ = kept
             await link.disconnect()
         }
     }

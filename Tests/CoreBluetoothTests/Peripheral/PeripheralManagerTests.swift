@@ -679,6 +679,24 @@ import Testing
         }
     }
 
+    @Test func aServiceThatIsAddedBeforeALossIsReportedIsWithdrawnWithTheReport() async throws {
+        try await Bench.run { bench in
+            await bench.radio.announceChanges()
+            let recorder = CallbackRecorder(bench.time)
+            let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
+            try await recorder.wait(for: "state 5")
+            recorder.clear()
+            let added = CBMutableService(type: service, primary: true)
+            try await bench.loseAdapterUnreported(byUnplugging: true) { manager.add(added) }
+            try await recorder.wait(for: "didAdd FFF0 nil")
+            #expect(recorder.lines == ["state 2", "state 5", "didAdd FFF0 nil"])
+            // As after each state in which services are withdrawn.
+            manager.add(added)
+            try await recorder.wait(for: "didAdd FFF0", count: 2)
+            #expect(recorder.lines.last == "didAdd FFF0 nil")
+        }
+    }
+
     @Test func servicesWithoutRoomAreNotAdvertised() async throws {
         try await Bench.run { bench in
             let recorder = CallbackRecorder(bench.time)

@@ -102,9 +102,9 @@ struct Bench: Sendable {
         return peripheral
     }
 
-    /// Switches the adapter off and on while the queue of delegates runs nothing, and runs `act` before that is reported
-    /// there.
-    func loseAdapterUnreported(_ act: () -> Void) async throws {
+    /// Switches the adapter off and on, or unplugs it and plugs it in, while the queue of delegates runs nothing, and
+    /// runs `act` before that is reported there.
+    func loseAdapterUnreported(byUnplugging isUnplugged: Bool = false, _ act: () -> Void) async throws {
         // Another queue shows when the managers know.
         let other = CallbackRecorder(time)
         let manager = CBCentralManager(delegate: other, queue: DispatchQueue(label: "other"))
@@ -112,12 +112,12 @@ struct Bench: Sendable {
         other.clear()
         queue.suspend()
         defer { queue.resume() }
-        await radio.powerOff()
-        try await other.wait(for: "state 4")
+        if isUnplugged { await radio.unplug() } else { await radio.powerOff() }
+        try await other.wait(for: isUnplugged ? "state 2" : "state 4")
         // Time goes on although the report waits.
         time.loop.release()
         defer { time.loop.hold() }
-        await radio.powerOn()
+        if isUnplugged { await radio.plugIn(isUp: true) } else { await radio.powerOn() }
         try await other.wait(for: "state 5")
         act()
         _ = manager
