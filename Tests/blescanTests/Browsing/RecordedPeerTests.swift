@@ -85,6 +85,21 @@ import Testing
         #expect(peer.database.service(containing: 0x0004)?.uuid == 0x180F)
     }
 
+    /// Two declarations have the value handle 0005, a third one 0007.
+    @Test func theArrowPassesDeclarationsWithTheSameValueHandle() {
+        let (_, events) = Self.played([
+            (true, "100100ffff0028"), (false, "1106" + "0100ffff0f18"),
+            (true, "080100ffff0328"), (false, "0907" + "0200020500002a" + "0400020500012a" + "0600020700192a"),
+        ])
+        var screen = BrowseScreen(
+            nil, isRecorded: true, in: ScreenArea(columns: 80, rows: 24, Browsed.plain), at: .zero)
+        for event in events { screen.take(event, at: .zero) }
+        #expect(screen.attributes.map(\.handle) == [0x0001, 0x0005, 0x0007])
+        _ = screen.press(.home, at: .zero)
+        for _ in 0..<2 { _ = screen.press(.down, at: .zero) }
+        #expect(screen.selected == 0x0007)
+    }
+
     @Test func anyBytesAreTolerated() {
         for pdu in Self.visit {
             let bytes = Hex.bytes(pdu.hex)
