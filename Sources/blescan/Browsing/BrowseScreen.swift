@@ -259,10 +259,16 @@ extension BrowseScreen {
     }
 
     private mutating func discovered(_ found: GATTDatabase) {
+        let former = Dictionary(
+            attributes.compactMap { row in row.type.map { (row.handle, $0) } }, uniquingKeysWith: { first, _ in first })
         database = found
         // Two declarations may claim the same handle, by which an attribute is selected.
         var handles: Set<AttributeHandle> = []
         attributes = AttributeRow.rows(of: found.services, in: found).filter { handles.insert($0.handle).inserted }
+        // After a change of its services the peer may have another attribute at a handle.
+        for row in attributes {
+            if let type = former[row.handle], type != row.type { values[row.handle] = nil }
+        }
         if link == .recorded {
             for handle in values.keys.sorted() where handles.insert(handle).inserted {
                 attributes.append(.unknown(at: handle))
