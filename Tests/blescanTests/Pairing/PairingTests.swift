@@ -532,6 +532,18 @@ import Testing
         }
     }
 
+    /// Otherwise the kernel kept the key of the second one.
+    @Test func severalBondsAreForgottenWithTheRightForTheKernel() throws {
+        let (path, folder) = try Self.directory()
+        let arguments = [RecordedBonds.phone.address.description, "--bonds", path]
+        #expect(try Forget.parse(arguments).keptForRadio == [.netRaw])
+        let other = BluetoothAddress(rawValue: 0x0011_2233_4402)
+        _ = try BondStore(directory: path).open(adapter: other).save(RecordedBonds.first, isForStorage: true)
+        #expect(try Forget.parse(arguments).keptForRadio == [.netRaw, .netAdmin])
+        #expect(try Forget.parse(arguments + ["--adapter", "00:11:22:33:44:02"]).keptForRadio == [.netRaw])
+        _ = folder
+    }
+
     // MARK: Advice
 
     @Test func theMessageNamesTheCommands() throws {
