@@ -134,6 +134,12 @@ extension Pair: ConfinedCommand {
 extension Forget: ConfinedCommand {
     var radio: AdapterSelector? { adapter?.selector ?? .first }
     var namesFiles: Bool { false }
+    /// The kernel checks CAP_NET_ADMIN where the management interface is opened. That from the start serves the first
+    /// bond; each other one, as with another adapter, opens its own.
+    var keptForRadio: [Privileges.Capability] {
+        let found = (try? targets(in: BondDirectory(bonds))) ?? []
+        return found.count > 1 ? [.netRaw, .netAdmin] : [.netRaw]
+    }
     func findBonds() -> BondUse? {
         guard let directory = try? BondDirectory(bonds), let target = try? targets(in: directory).first,
             let store = try? directory.store()

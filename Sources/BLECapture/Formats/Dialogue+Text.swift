@@ -17,7 +17,8 @@ extension Dialogue {
     /// The dialogue as the text of a `.dialogue` file.
     public var text: String {
         var text = ""
-        for header in headers { text += "\(header.name): \(header.value)\n" }
+        // A header ends with its line, and the name of a file in it may have several.
+        for header in headers { text += "\(header.name): \(String(header.value.map { $0.isNewline ? " " : $0 }))\n" }
         if !headers.isEmpty { text += "\n" }
         for step in steps {
             let line =

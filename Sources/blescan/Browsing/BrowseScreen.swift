@@ -7,6 +7,7 @@
 // Invariants:
 // - A frame has exactly as many lines as the screen has rows, none is wider than the screen, and nothing in it can
 //   control a terminal: every text passes `ScreenLine.add`.
+// - No two rows have the same handle, whatever the peer declares.
 // - There is at most one operation of an attribute at a time; the keys for another one wait for its end.
 // - Without a link nothing is requested but a connection. In a recording nothing is requested at all, and it says so.
 // - What the peer has sent stays on the screen after the link has ended.
@@ -258,9 +259,16 @@ extension BrowseScreen {
     }
 
     private mutating func discovered(_ found: GATTDatabase) {
+        let former = Dictionary(
+            attributes.compactMap { row in row.type.map { (row.handle, $0) } }, uniquingKeysWith: { first, _ in first })
         database = found
-        attributes = AttributeRow.rows(of: found.services, in: found)
-        var handles = Set(attributes.map(\.handle))
+        // Two declarations may claim the same handle, by which an attribute is selected.
+        var handles: Set<AttributeHandle> = []
+        attributes = AttributeRow.rows(of: found.services, in: found).filter { handles.insert($0.handle).inserted }
+        // After a change of its services the peer may have another attribute at a handle.
+        for row in attributes {
+            if let type = former[row.handle], type != row.type { values[row.handle] = nil }
+        }
         if link == .recorded {
             for handle in values.keys.sorted() where handles.insert(handle).inserted {
                 attributes.append(.unknown(at: handle))

@@ -98,31 +98,25 @@ struct RecordedPeer {
         case (.exchangeMTURequest(let own), .exchangeMTUResponse(let other)):
             return [.connected(mtu: max(23, Int(min(own.mtu, other.mtu))))]
         case (.readByGroupTypeRequest(let request), .readByGroupTypeResponse(let list)):
-            for entry in list.entries {
-                guard let uuid = Self.uuid(entry.value), entry.startHandle <= entry.endHandle,
-                    services.count < GATTDatabase.attributeLimit
-                else { continue }
-                services[entry.startHandle] = GATTService(
+            let found: [GATTService] = list.entries.compactMap { entry in
+                guard let uuid = Self.uuid(entry.value), entry.startHandle <= entry.endHandle else { return nil }
+                return GATTService(
                     handles: entry.startHandle...entry.endHandle, uuid: uuid,
                     isPrimary: request.type == BluetoothUUID.primaryServiceDeclaration)
             }
-            return discovered
+            return Self.store(found.map { ($0.handles.lowerBound, $0) }, in: &services) ? discovered : []
         case (.findByTypeValueRequest(let request), .findByTypeValueResponse(let list)):
             guard BluetoothUUID(request.type) == BluetoothUUID.primaryServiceDeclaration,
                 let uuid = Self.uuid(request.value)
             else { return [] }
-            for entry in list.entries
-            where entry.startHandle <= entry.endHandle && services.count < GATTDatabase.attributeLimit {
-                services[entry.startHandle] = GATTService(handles: entry.startHandle...entry.endHandle, uuid: uuid)
+            let found = list.entries.filter { $0.startHandle <= $0.endHandle }.map {
+                GATTService(handles: $0.startHandle...$0.endHandle, uuid: uuid)
             }
-            return discovered
+            return Self.store(found.map { ($0.handles.lowerBound, $0) }, in: &services) ? discovered : []
         case (.readByTypeRequest(let request), .readByTypeResponse(let list)):
             return found(request.type, list)
         case (.findInformationRequest, .findInformationResponse(let list)):
-            for entry in list.entries where descriptors.count < GATTDatabase.attributeLimit {
-                descriptors[entry.handle] = entry.type
-            }
-            return discovered
+            return Self.store(list.entries.map { ($0.handle, $0.type) }, in: &descriptors) ? discovered : []
         case (.readRequest(let request), .readResponse(let response)):
             return known(request.handle, response.value, .read)
         case (.readBlobRequest(let request), .readBlobResponse(let response)):
@@ -146,24 +140,31 @@ struct RecordedPeer {
     private mutating func found(_ type: BluetoothUUID, _ list: ATTReadByTypeResponse) -> Events {
         switch type {
         case BluetoothUUID.characteristicDeclaration:
-            for entry in list.entries {
-                guard let characteristic = GATTCharacteristic(entry),
-                    characteristics.count < GATTDatabase.attributeLimit
-                else { continue }
-                characteristics[entry.handle] = characteristic
-            }
-            return discovered
+            let found = list.entries.compactMap { GATTCharacteristic($0) }
+            return Self.store(found.map { ($0.declarationHandle, $0) }, in: &characteristics) ? discovered : []
         case BluetoothUUID.includeDeclaration:
-            for entry in list.entries where includes.count < GATTDatabase.attributeLimit {
-                includes[entry.handle] = GATTService.Include(entry)
-            }
-            return discovered
+            let found = list.entries.compactMap { GATTService.Include($0) }
+            return Self.store(found.map { ($0.handle, $0) }, in: &includes) ? discovered : []
         default:
             return list.entries.flatMap { known($0.handle, $0.value, .read) }
         }
     }
 
     private var discovered: Events { [.discovered(database)] }
+
+    /// Stores attributes of a kind, and returns whether they are news. Only then is the database built, which takes
+    /// long: a client discovers it at each link, and a recording may have any number of responses.
+    private static func store<Attribute: Equatable>(
+        _ found: [(AttributeHandle, Attribute)], in known: inout [AttributeHandle: Attribute]
+    ) -> Bool {
+        var isNews = false
+        for (handle, attribute) in found where known[handle] != attribute {
+            guard known[handle] != nil || known.count < GATTDatabase.attributeLimit else { continue }
+            known[handle] = attribute
+            isNews = true
+        }
+        return isNews
+    }
 
     private mutating func known(
         _ handle: AttributeHandle, _ bytes: some Collection<UInt8>, _ origin: LinkEvent.Origin

@@ -29,7 +29,8 @@ struct Serve: AsyncParsableCommand {
             are what a link needs. Centrals may subscribe to the values of a
             declaration, but none is sent. That, descriptors, values of a fixed length
             and checks of what is written take a program in Swift: see the article
-            PeripheralRole of the module BareBLE.
+            PeripheralRole of the module BareBLE. A # begins a comment; in a name it
+            does so only between blanks.
 
             The command advertises and accepts the links that centrals make, until ^C.
             It prints a line for each link, each read, write and subscription, and each

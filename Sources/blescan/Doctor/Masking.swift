@@ -45,10 +45,22 @@ struct Masking {
         masked = masked.replacing(/\/home\/[^\/\s]+/, with: "/home/(user)")
         guard !hostName.isEmpty else { return masked }
         // A short name may be a part of many words.
-        let name = try? Regex<Substring>(
-            hostName.count < 4 ? "\\b\(Self.escaped(hostName))\\b" : Self.escaped(hostName), as: Substring.self
-        ).ignoresCase()
-        return name.map { masked.replacing($0, with: "(host)") } ?? masked
+        let (isShort, whole) = (hostName.count < 4, masked)
+        return whole.replacing(Regex<Substring>(verbatim: hostName).ignoresCase()) { found in
+            isShort && Self.isPartOfWord(found.range, of: whole) ? String(found.output) : "(host)"
+        }
+    }
+
+    /// Returns whether a letter or digit at an end of a range goes on beyond it. Those of other scripts do not count:
+    /// some have no blanks between words.
+    private static func isPartOfWord(_ range: Range<String.Index>, of text: String) -> Bool {
+        func isOfWord(_ character: Character?) -> Bool {
+            guard let character else { return false }
+            return character.isASCII && (character.isLetter || character.isNumber)
+        }
+        let part = text[range]
+        return isOfWord(part.first) && isOfWord(text[..<range.lowerBound].last)
+            || isOfWord(part.last) && isOfWord(text[range.upperBound...].first)
     }
 
     private mutating func mask(address: String) -> String {
@@ -64,9 +76,5 @@ struct Masking {
 
     func mask(quoted text: String) -> String {
         text.replacing(/"[^"]*"/, with: "\"(name)\"")
-    }
-
-    private static func escaped(_ text: String) -> String {
-        text.map { $0.isLetter || $0.isNumber ? String($0) : "\\\($0)" }.joined()
     }
 }

@@ -87,6 +87,17 @@ struct ValueOptions: ParsableArguments {
         "--file",
     ]
 
+    /// Returns the words of a command line without texts, which may be written as options are: `--text --json`.
+    static func withoutTexts(_ words: some Sequence<String>) -> [String] {
+        var others: [String] = []
+        var isText = false
+        for word in words {
+            if !isText { others.append(word) }
+            isText = !isText && word == "--text"
+        }
+        return others
+    }
+
     private var number: NumberBytes? {
         unsigned8 ?? unsigned16 ?? unsigned32 ?? unsigned64 ?? signed8 ?? signed16 ?? signed32 ?? signed64 ?? float32
             ?? float64

@@ -19,7 +19,7 @@ enum Console {
 
     /// Returns the same for any command line; --format json is an equivalent spelling.
     static func isJSONWanted(by arguments: ArraySlice<String>) -> Bool {
-        let words = arguments.prefix { $0 != "--" }
+        let words = ValueOptions.withoutTexts(arguments).prefix { $0 != "--" }
         return words.contains { ["--json", "-j", "--format=json"].contains($0) }
             || zip(words, words.dropFirst()).contains { $0 == ("--format", "json") }
     }

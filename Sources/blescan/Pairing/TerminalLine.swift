@@ -33,7 +33,7 @@ enum TerminalLine {
     }
 
     private static func read() async -> String? {
-        let reader = LineReader()
+        let reader = LineReader(of: STDIN_FILENO)
         return await withTaskCancellationHandler {
             await withCheckedContinuation { reader.start($0, limit: limit) }
         } onCancel: {
@@ -42,8 +42,8 @@ enum TerminalLine {
     }
 }
 
-/// Reads one line beside the event loop.
-private final class LineReader: Sendable {
+/// Reads one line of a terminal beside the event loop.
+final class LineReader: Sendable {
     private struct State {
         var continuation: CheckedContinuation<String?, Never>?
         var source: (any DispatchSourceRead)?
@@ -51,10 +51,15 @@ private final class LineReader: Sendable {
         var hasEnded = false
     }
 
+    private let descriptor: Int32
     private let state = Lock(State())
 
+    init(of descriptor: Int32) {
+        self.descriptor = descriptor
+    }
+
     func start(_ continuation: CheckedContinuation<String?, Never>, limit: Int) {
-        let source = DispatchSource.makeReadSource(fileDescriptor: STDIN_FILENO, queue: .global())
+        let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: .global())
         source.setEventHandler { self.readable(limit: limit) }
         let hasEnded = state.withLock { state in
             guard !state.hasEnded else { return true }
@@ -83,19 +88,24 @@ private final class LineReader: Sendable {
         continuation?.resume(returning: line)
     }
 
-    private func readable(limit: Int) {
-        var buffer = [UInt8](repeating: 0, count: limit)
-        let count = unsafe buffer.withUnsafeMutableBytes { unsafe Glibc.read(STDIN_FILENO, $0.baseAddress, $0.count) }
-        if count < 0, errno == EINTR || errno == EAGAIN { return }
-        guard count > 0 else { return end(nil) }
-        let bytes = state.withLock { state in
+    /// Takes what is there, without waiting.
+    ///
+    /// The source may call it once more after the end: what is typed then is the reply to the next question. The lock
+    /// keeps reading and the end apart, and the read returns at once.
+    func readable(limit: Int) {
+        let (hasEnded, line) = state.withLock { state -> (Bool, String?) in
+            var input = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            guard !state.hasEnded, unsafe poll(&input, 1, 0) > 0 else { return (false, nil) }
+            var buffer = [UInt8](repeating: 0, count: limit)
+            let count = unsafe buffer.withUnsafeMutableBytes { unsafe Glibc.read(descriptor, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR || errno == EAGAIN { return (false, nil) }
+            guard count > 0 else { return (true, nil) }
             state.bytes += buffer.prefix(count)
-            return state.bytes
+            if let index = state.bytes.firstIndex(of: 0x0A) {
+                return (true, String(decoding: state.bytes[..<index], as: UTF8.self))
+            }
+            return (state.bytes.count >= limit, nil)
         }
-        if let index = bytes.firstIndex(of: 0x0A) {
-            end(String(decoding: bytes[..<index], as: UTF8.self))
-        } else if bytes.count >= limit {
-            end(nil)
-        }
+        if hasEnded { end(line) }
     }
 }

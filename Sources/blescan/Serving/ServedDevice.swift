@@ -70,7 +70,7 @@ struct ServedDevice: Sendable {
     }
 
     private mutating func take(_ line: String) throws(BadValue) {
-        let words = line.prefix { $0 != "#" }.split { $0 == " " || $0 == "\t" }.map(String.init)
+        let words = Self.words(of: line)
         guard let keyword = words.first else { return }
         switch keyword {
         case "name":
@@ -90,6 +90,15 @@ struct ServedDevice: Sendable {
             throw BadValue(
                 description: "'\(keyword.printable)' is none of `name`, `service` and `characteristic`.")
         }
+    }
+
+    /// Returns the words of a line before its comment. A name may have the sign that begins one, as in `name Room #3`:
+    /// there the sign is a word of its own.
+    private static func words(of line: String) -> [String] {
+        func isBlank(_ character: Character) -> Bool { character == " " || character == "\t" }
+        let words = line.split(whereSeparator: isBlank).map(String.init)
+        if words.first == "name" { return Array(words.prefix { $0 != "#" }) }
+        return line.prefix { $0 != "#" }.split(whereSeparator: isBlank).map(String.init)
     }
 
     private static func characteristic(_ words: ArraySlice<String>) throws(BadValue) -> LocalCharacteristic {

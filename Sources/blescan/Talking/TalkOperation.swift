@@ -22,7 +22,7 @@ enum TalkOperation {
         var words = try TalkWords.split(line)
         guard let name = words.first, !name.hasPrefix("#") else { return nil }
         words.removeFirst()
-        if words.contains("--help") || words == ["-h"] {
+        if ValueOptions.withoutTexts(words).contains("--help") || words == ["-h"] {
             self = .help
             return
         }

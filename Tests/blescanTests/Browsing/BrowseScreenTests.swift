@@ -141,6 +141,31 @@ struct Browsed {
         try Golden.expect(text, matches: "browse-\(columns).txt")
     }
 
+    /// The numbers of the former attribute are no numbers of the one that has its handle now.
+    @Test func anotherAttributeAtAHandleHasNoValueYet() {
+        var browsed = Browsed.connected()
+        for rate in 70..<75 as Range<UInt8> { browsed.take(.value(0x0006, [0x16, rate, 0x41, 0x03], .sent)) }
+        browsed.take(.ended(nil))
+        browsed.press(.character("c"))
+        let belt = Browsed.belt
+        browsed.take(
+            .connected(mtu: 247),
+            .discovered(
+                GATTDatabase(
+                    services: belt.services,
+                    characteristics: belt.characteristics.map { characteristic in
+                        GATTCharacteristic(
+                            declarationHandle: characteristic.declarationHandle,
+                            valueHandle: characteristic.valueHandle, endHandle: characteristic.endHandle,
+                            properties: characteristic.properties,
+                            uuid: characteristic.valueHandle == 0x0006 ? 0x2A19 : characteristic.uuid)
+                    }, descriptors: belt.descriptors)))
+        let (changed, other) = (browsed.screen.value(of: 0x0006), browsed.screen.value(of: 0x000E))
+        let (isUnknown, isKept) = (changed.reading == nil, other.reading != nil)
+        #expect(isUnknown && changed.count == 0)
+        #expect(isKept, "the others stay until they are read")
+    }
+
     /// As far as there is room; of another link nothing is known yet.
     @Test func theSignalOfTheLinkIsShown() {
         var browsed = Browsed.connected()

@@ -85,6 +85,53 @@ import Testing
         #expect(peer.database.service(containing: 0x0004)?.uuid == 0x180F)
     }
 
+    /// Two declarations have the value handle 0005, a third one 0007.
+    @Test func theArrowPassesDeclarationsWithTheSameValueHandle() {
+        let (_, events) = Self.played([
+            (true, "100100ffff0028"), (false, "1106" + "0100ffff0f18"),
+            (true, "080100ffff0328"), (false, "0907" + "0200020500002a" + "0400020500012a" + "0600020700192a"),
+        ])
+        var screen = BrowseScreen(
+            nil, isRecorded: true, in: ScreenArea(columns: 80, rows: 24, Browsed.plain), at: .zero)
+        for event in events { screen.take(event, at: .zero) }
+        #expect(screen.attributes.map(\.handle) == [0x0001, 0x0005, 0x0007])
+        _ = screen.press(.home, at: .zero)
+        for _ in 0..<2 { _ = screen.press(.down, at: .zero) }
+        #expect(screen.selected == 0x0007)
+    }
+
+    /// Building the database takes long, and a recording may have any number of discoveries.
+    @Test func aDiscoveryWithoutNewsIsNoEvent() {
+        func databases(_ events: [LinkEvent]) -> Int {
+            events.count { event in
+                if case .discovered = event { true } else { false }
+            }
+        }
+        var (peer, events) = Self.played(Self.visit)
+        #expect(databases(events) == 4)
+        events = Self.visit.flatMap { peer.take(Hex.bytes($0.hex), isSent: $0.isSent) }
+        #expect(databases(events) == 0)
+        // The value of the battery is at another handle.
+        events = peer.take(Hex.bytes("080400ffff0328"), isSent: true)
+        events += peer.take(Hex.bytes("090705001a0700192a"), isSent: false)
+        #expect(databases(events) == 1)
+        #expect(peer.database.characteristics.map(\.valueHandle) == [0x0003, 0x0007])
+    }
+
+    @Test func aFullListOfAttributesTakesNoMore() {
+        func attributes(_ handles: ClosedRange<Int>) -> [UInt8] {
+            let header: [UInt8] = [0x05, 0x01]
+            return header + handles.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8), 0x34, 0x12] as [UInt8] }
+        }
+        let limit = GATTDatabase.attributeLimit
+        var peer = RecordedPeer()
+        for (handles, isNews) in [(1...limit, true), (limit + 1...limit + 10, false)] {
+            _ = peer.take(Hex.bytes("040100ffff"), isSent: true)
+            #expect(peer.take(attributes(handles), isSent: false).isEmpty != isNews)
+        }
+        #expect(peer.database.descriptors.count == limit)
+    }
+
     @Test func anyBytesAreTolerated() {
         for pdu in Self.visit {
             let bytes = Hex.bytes(pdu.hex)

@@ -27,6 +27,12 @@ import Testing
         #expect(masked("nothing", host: "") == "nothing")
     }
 
+    /// Some of these signs may not follow a backslash in a regular expression, and some end no word.
+    @Test(arguments: ["anna’s-box", "box–1", "☃", "🙂 box", "a*b(c", "-x", "東京", "pi"])
+    func aHostIsNotNamedWhateverItsCharacters(_ host: String) {
+        #expect(masked("kernel of \(host).local", host: host) == "kernel of (host).local")
+    }
+
     @Test func programsAndQuotedNamesAreNotNamed() {
         var facts = SystemFacts()
         facts.radio.openers = ["anna-logger", "bluetoothd", "other", "anna-logger"].map {

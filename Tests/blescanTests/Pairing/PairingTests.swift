@@ -193,6 +193,23 @@ import Testing
         #expect(try await program.outcome().status == 130)
     }
 
+    /// The source that reports input may do so once more after the end.
+    @Test func aCancelledQuestionTakesNoLine() {
+        var ends: [Int32] = [-1, -1]
+        _ = unsafe pipe(&ends)
+        defer {
+            for descriptor in ends { close(descriptor) }
+        }
+        let typed = Array("yes\n".utf8)
+        _ = unsafe write(ends[1], typed, typed.count)
+        let reader = LineReader(of: ends[0])
+        reader.end(nil)
+        reader.readable(limit: 256)
+        var input = pollfd(fd: ends[0], events: Int16(POLLIN), revents: 0)
+        let isThere = unsafe poll(&input, 1, 0) == 1
+        #expect(isThere, "it is the reply to the next question")
+    }
+
     // MARK: The agent
 
     @Test(arguments: [
@@ -513,6 +530,18 @@ import Testing
             #expect(try store.all().allSatisfy { $0.records.isEmpty })
             #expect(warnings.withLock { $0.count } == 1)
         }
+    }
+
+    /// Otherwise the kernel kept the key of the second one.
+    @Test func severalBondsAreForgottenWithTheRightForTheKernel() throws {
+        let (path, folder) = try Self.directory()
+        let arguments = [RecordedBonds.phone.address.description, "--bonds", path]
+        #expect(try Forget.parse(arguments).keptForRadio == [.netRaw])
+        let other = BluetoothAddress(rawValue: 0x0011_2233_4402)
+        _ = try BondStore(directory: path).open(adapter: other).save(RecordedBonds.first, isForStorage: true)
+        #expect(try Forget.parse(arguments).keptForRadio == [.netRaw, .netAdmin])
+        #expect(try Forget.parse(arguments + ["--adapter", "00:11:22:33:44:02"]).keptForRadio == [.netRaw])
+        _ = folder
     }
 
     // MARK: Advice

@@ -30,6 +30,13 @@ import Testing
         #expect(last.access == AttributeAccess(.encrypted))
     }
 
+    @Test(arguments: [
+        ("name Room #3", "Room #3"), ("name C# player # a comment", "C# player"), ("\tname  Room # 3", "Room"),
+    ])
+    func aNameMayHaveTheSignOfAComment(_ line: String, _ name: String) throws {
+        #expect(try device("#name Hall\n# name Hall\n" + line + "\nservice 1809#3").name == name)
+    }
+
     @Test func servicesHaveNames() throws {
         let device = try device("service heart-rate\nservice nordic-uart\nservice battery")
         #expect(device.services.map(\.uuid) == [0x180D, "6e400001-b5a3-f393-e0a9-e50e24dcca9e", 0x180F])

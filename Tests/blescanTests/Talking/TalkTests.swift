@@ -502,6 +502,20 @@ import Testing
         return try value.bytes()
     }
 
+    /// It is neither a request for help nor one for objects.
+    @Test func aTextMayLookLikeAnOption() throws {
+        #expect(try Self.bytes(["--text", "--help"]) == Array("--help".utf8))
+        let write = ["write", "demo:uart", "0x0008", "--text"]
+        for (words, isJSON) in [(["--json"], false), (["hi", "--json"], true), (["--text", "-j"], true)] {
+            #expect(Console.isJSONWanted(by: (write + words)[...]) == isJSON, "\(words)")
+        }
+        let operation = try TalkOperation("write 0x0008 --text hi --help")
+        guard case .help? = operation else {
+            Issue.record("an option after a text is one")
+            return
+        }
+    }
+
     @Test(arguments: ["fff2", "fff2=", "=dd", "fff2=0", "tea=01", "fff2=zz"]) func afterNeedsBoth(_ text: String) {
         #expect(throws: BadValue.self) { try AfterArgument(argument: text) }
     }
