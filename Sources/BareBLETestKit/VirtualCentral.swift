@@ -5,7 +5,8 @@
 // confirmations, unless they are switched off; what was received without a request; the transcript.
 //
 // Invariants:
-// - One request of the methods below is outstanding. `send(raw:)` sends anything at any time.
+// - One request of the methods below is outstanding, until its response comes or the link ends, also when its caller
+//   waits no longer. `send(raw:)` sends anything at any time.
 // - Every waiting call ends once: with its result, at its time limit, when its task is cancelled, or with the link.
 // - A link keeps its central alive.
 
@@ -37,6 +38,8 @@ public actor VirtualCentral {
     private var ending: (@Sendable (HCIStatus) -> Void)?
     private var clientGone: (@Sendable () -> Void)?
     private var wishes: [Wish] = []
+    /// Whether a request has no response yet.
+    private var isResponseDue = false
     private var isConfirming = true
     private var isHeld = false
     private var isOutOfRange = false
@@ -303,6 +306,7 @@ extension VirtualCentral {
         self.link = link
         isHeld = false
         mtu = 23
+        isResponseDue = false
         received = []
         unconfirmed = 0
         link.start(
@@ -352,6 +356,9 @@ extension VirtualCentral {
 
     /// Sends a request and returns its response; an Error Response is an error.
     ///
+    /// The response to a request that has timed out, or whose task was cancelled, is discarded. Until it comes, further
+    /// requests on the link fail with `.requestPending`.
+    ///
     /// - Parameters:
     ///   - pdu: The request.
     ///   - timeout: The time limit.
@@ -361,8 +368,9 @@ extension VirtualCentral {
         _ pdu: [UInt8], within timeout: Duration = responseTime
     ) async throws(VirtualCentralError) -> [UInt8] {
         guard link != nil else { throw .notConnected }
-        guard responses.isEmpty else { throw .requestPending }
+        guard !isResponseDue else { throw .requestPending }
         let end = await responses.wait(until: loop.now() + timeout) { _ in
+            isResponseDue = true
             send(raw: pdu)
             return nil
         }
@@ -427,7 +435,8 @@ extension VirtualCentral {
     }
 
     private func respond(_ pdu: [UInt8], _ result: Result<[UInt8], VirtualCentralError>) {
-        if responses.isEmpty { unexpectedResponseCount += 1 }
+        if !isResponseDue { unexpectedResponseCount += 1 }
+        isResponseDue = false
         responses.resumeAll(result)
     }
 

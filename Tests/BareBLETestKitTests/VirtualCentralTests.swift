@@ -271,14 +271,38 @@ struct VirtualCentralTests {
         }
     }
 
+    @Test func aLateResponseIsNotThatOfTheNextRequest() async throws {
+        try await run { time, radio, local in
+            let phone = await radio.addCentral()
+            try await phone.connect()
+            try await phone.discover()
+            let handle = try await phone.characteristic(0xFFF1).value
+            // ATT_READ_REQ
+            let request = [0x0A, UInt8(handle & 0xFF), UInt8(handle >> 8)]
+            await phone.pause()
+            await #expect(throws: VirtualCentralError.timedOut) {
+                try await phone.request(request, within: .seconds(1))
+            }
+            await #expect(throws: VirtualCentralError.requestPending) { try await phone.read(0xFFF2) }
+            await phone.resume()
+            try await time.clock.sleep(for: .seconds(1))
+            #expect(try await phone.read(0xFFF2) == [])
+            #expect(await phone.unexpectedResponseCount == 0)
+            await phone.disconnect()
+        }
+    }
+
     @Test func callsEndWithTheirTimeLimitTheirTaskAndTheLink() async throws {
         try await VirtualTime.run { time in
             let phone = VirtualCentral(time: time)
-            let descriptor = try await phone.open()
+            var descriptor = try await phone.open()
             let start = time.now
             await #expect(throws: VirtualCentralError.timedOut) { try await phone.request([0x0A, 3, 0]) }
             #expect(time.now - start == .seconds(30))
             await #expect(throws: VirtualCentralError.timedOut) { try await phone.nextValue(within: .seconds(1)) }
+            _ = LinkSocket(adopting: descriptor)
+            _ = await phone.disconnected()
+            descriptor = try await phone.open()
             let cancelled = time.task { try await phone.request([0x0A, 3, 0]) }
             await time.settle()
             await #expect(throws: VirtualCentralError.requestPending) { try await phone.request([0x0A, 3, 0]) }

@@ -126,7 +126,8 @@ actor CentralHub {
     // MARK: The adapter
 
     private func adapterChanged(_ state: CBManagerState) {
-        guard state != self.state else { return }
+        // Without managers nothing watches the adapter, so that the next one would be notified of an old state.
+        guard !managers.isEmpty, state != self.state else { return }
         self.state = state
         if state != .poweredOn { endEverything() }
         for id in managers.keys.sorted() { report(state, to: id) }

@@ -280,6 +280,19 @@ struct CentralManagerState: Codable, Sendable, Equatable {
     var scan: Scan?
 }
 
+extension CentralManagerState.Scan {
+    /// Decodes a scan. One with a service that cannot be read is damaged: without it, it might be for all devices.
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        services = try container.decode([String].self, forKey: .services)
+        solicited = try container.decode([String].self, forKey: .solicited)
+        allowsDuplicates = try container.decode(Bool.self, forKey: .allowsDuplicates)
+        guard (services + solicited).allSatisfy({ BluetoothUUID($0) != nil }) else {
+            throw DecodingError.dataCorruptedError(forKey: .services, in: container, debugDescription: "no UUID")
+        }
+    }
+}
+
 /// What a peripheral manager keeps.
 struct PeripheralManagerState: Codable, Sendable, Equatable {
     struct Descriptor: Codable, Equatable {

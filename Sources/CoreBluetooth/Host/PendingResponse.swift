@@ -18,7 +18,8 @@ final class PendingResponse: Sendable {
 
     /// Reports requests, and waits for the response. Only the application keeps the requests meanwhile.
     ///
-    /// - Throws: `ATTRefusal` with the error that the application responds with.
+    /// - Throws: `ATTRefusal` with the error that the application responds with; Unlikely Error for one that an Error
+    ///   Response has no room for.
     static func response(
         isolation: isolated (any Actor)? = #isolation, reporting report: (PendingResponse) -> Void
     ) async throws -> CBATTRequest.Response {
@@ -37,7 +38,8 @@ final class PendingResponse: Sendable {
             reference.object?.refuse()
         }
         guard response.result != .success else { return response }
-        throw ATTRefusal(ATTErrorCode(rawValue: UInt8(truncatingIfNeeded: response.result.rawValue)))
+        let code = UInt8(exactly: response.result.rawValue).map { ATTErrorCode(rawValue: $0) }
+        throw ATTRefusal(code ?? .unlikelyError)
     }
 
     /// Responds; returns `false` if that was done before.

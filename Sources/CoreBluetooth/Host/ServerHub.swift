@@ -40,6 +40,8 @@ actor ServerHub {
         var isAdvertising = false
         var services: [(object: CBMutableService, published: PublishedService, isProtected: Bool)] = []
         var listeners: [CBL2CAPPSM: (listener: ChannelListener, isEncrypted: Bool)] = [:]
+        /// How often the services and channels were withdrawn because the adapter was lost.
+        var losses = 0
 
         /// Whether centrals need an encrypted link for something that the manager offers.
         var isProtected: Bool {
@@ -83,14 +85,13 @@ actor ServerHub {
     }
 
     func remove(_ id: ManagerID) {
-        withdrawAll(of: id)
+        withdrawEverything(of: id)
         stopAdvertising(of: id)
-        for psm in managers[id]?.listeners.keys.sorted() ?? [] { endListener(psm, of: id) }
         managers[id] = nil
     }
 
     /// A manager is notified of a state. If the adapter cannot be used any more, nothing is advertised; and unless it
-    /// is only off, there are no services.
+    /// is only off, there are no services and no channels.
     func adapterChanged(_ state: CBManagerState, of id: ManagerID) {
         guard let entry = managers[id] else { return }
         guard state != .poweredOn else {
@@ -99,7 +100,15 @@ actor ServerHub {
         }
         guard entry.wasOn else { return }
         stopAdvertising(of: id)
-        if state != .poweredOff { withdrawAll(of: id) }
+        if state != .poweredOff { withdrawEverything(of: id) }
+    }
+
+    /// Withdraws the services and the channels of a manager, also a channel that is not published yet. The ends of the
+    /// others are not reported.
+    func withdrawEverything(of id: ManagerID) {
+        withdrawAll(of: id)
+        managers[id]?.losses += 1
+        for psm in managers[id]?.listeners.keys.sorted() ?? [] { endListener(psm, of: id) }
     }
 
     private func server() -> LocalPeripheral {
@@ -468,7 +477,11 @@ actor ServerHub {
             do throws(BLEError) {
                 let options = ChannelListener.Options(mtu: CBL2CAPChannel.options.mtu)
                 let listener = try await local.listenForChannels(security: isEncrypted ? .encrypted : .open, options)
-                guard await self.keep(listener, isEncrypted: isEncrypted, of: id) else { return await listener.stop() }
+                guard await self.keep(listener, isEncrypted: isEncrypted, entry.losses, of: id) else {
+                    await listener.stop()
+                    let error = CBPeripheralManager.channelWasWithdrawn
+                    return entry.post { $0.delegate?.peripheralManager($0, didPublishL2CAPChannel: 0, error: error) }
+                }
                 let psm = listener.psm
                 entry.post { $0.delegate?.peripheralManager($0, didPublishL2CAPChannel: psm, error: nil) }
             } catch {
@@ -478,8 +491,8 @@ actor ServerHub {
         }
     }
 
-    private func keep(_ listener: ChannelListener, isEncrypted: Bool, of id: ManagerID) -> Bool {
-        guard let entry = managers[id] else { return false }
+    private func keep(_ listener: ChannelListener, isEncrypted: Bool, _ losses: Int, of id: ManagerID) -> Bool {
+        guard let entry = managers[id], entry.losses == losses else { return false }
         managers[id]?.listeners[listener.psm] = (listener, isEncrypted)
         adjustPairing()
         Task(executorPreference: loop) { [weak self, loop] in

@@ -174,9 +174,9 @@ actor SharedLink {
     }
 
     private func failed(_ error: BLEError) async {
-        // An attempt that was cancelled for want of users may have found new ones meanwhile.
-        guard error.code != .cancelled else { return }
         guard ![.adapterDown, .noAdapter, .blocked].contains(error.code) else { return await reportLoss() }
+        // An attempt that was ended for want of users may have found new ones meanwhile, and may fail all the same.
+        guard error.code != .cancelled, !isEnding else { return }
         let patient =
             Self.passingCodes.contains(error.code) ? users.filter { $0.assumeIsolated { $0.isReconnecting } } : []
         let failed = users.filter { user in !patient.contains { $0 === user } }

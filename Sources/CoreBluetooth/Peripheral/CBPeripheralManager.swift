@@ -36,6 +36,11 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
         .operationCancelled,
         userInfo: [NSLocalizedDescriptionKey: "Advertising was stopped before its start was reported."])
 
+    /// The error for a channel that was to be published when the adapter was lost.
+    static let channelWasWithdrawn = CBError(
+        .operationCancelled,
+        userInfo: [NSLocalizedDescriptionKey: "The adapter was lost before the channel was published."])
+
     private let own = Lock(State())
     private let keeper: ManagerStateFile<PeripheralManagerState>?
 
@@ -202,10 +207,6 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     /// Withdraws all services of this manager.
     open func removeAllServices() {
         guard isPoweredOn() else { return }
-        withdrawAll()
-    }
-
-    private func withdrawAll() {
         let (id, server) = (id, host.server)
         host.hub.post { _ in server.assumeIsolated { $0.withdrawAll(of: id) } }
     }
@@ -253,7 +254,8 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
 
     // MARK: Channels
 
-    /// Lets centrals open L2CAP channels to a PSM that the system chooses, and that the callback reports.
+    /// Lets centrals open L2CAP channels to a PSM that the system chooses, and that the callback reports. The PSM ends
+    /// where the services do, in a state below `.poweredOff`, without a callback.
     ///
     /// - Parameter encryptionRequired: A Boolean value that indicates whether the link must be encrypted.
     open func publishL2CAPChannel(withEncryption encryptionRequired: Bool) {
@@ -300,8 +302,10 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     /// What was asked for since the adapter returned, and before its loss was reported here, ends with it too.
     override func adapterIsLost(_ state: CBManagerState) {
         endAdvertising()
+        guard state != .poweredOff else { return }
         // The program adds them again.
-        if state != .poweredOff { withdrawAll() }
+        let (id, server) = (id, host.server)
+        host.hub.post { _ in server.assumeIsolated { $0.withdrawEverything(of: id) } }
     }
 
     override func adapterIsReady() {

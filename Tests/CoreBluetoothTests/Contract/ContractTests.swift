@@ -326,6 +326,39 @@ import Testing
         }
     }
 
+    /// No socket attaches to the link of the first attempt, which has failed, and ends with its link.
+    @Test func s5AFailureOfACancelledAttemptIsNotThatOfTheNextOne() async throws {
+        let calls = Lock<(@Sendable () -> Void)?>(nil)
+        try await Bench.run(changing: { system in
+            let connect = system.connect
+            system.connect = { own, type, peer, timeout, level throws(SystemCallError) in
+                guard let makeCalls = calls.withLock({ $0.take() }) else {
+                    return try connect(own, type, peer, timeout, level)
+                }
+                makeCalls()
+                throw SystemCallError(call: "connect", errno: EMFILE)
+            }
+        }) { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            manager.scanForPeripherals(withServices: nil)
+            try await recorder.wait(for: "didDiscover")
+            manager.stopScan()
+            await bench.time.settle()
+            recorder.clear()
+            let peripheral = try recorder.peripheral()
+            calls.withLock { calls in
+                calls = {
+                    manager.cancelPeripheralConnection(peripheral)
+                    manager.connect(peripheral)
+                }
+            }
+            manager.connect(peripheral)
+            try await recorder.wait(for: "didConnect 2")
+            #expect(recorder.lines == ["didDisconnect nil false 1", "didConnect 2"])
+        }
+    }
+
     // MARK: S6 After a disconnect
 
     @Test func s6NothingIsReportedAfterTheDisconnection() async throws {

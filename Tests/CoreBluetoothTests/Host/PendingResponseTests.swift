@@ -18,4 +18,14 @@ import Testing
             }
         }
     }
+
+    /// An Error Response has one byte for it.
+    @Test(arguments: [(0x80, 0x80), (0xFF, 0xFF), (0x100, 0x0E), (0x180, 0x0E), (-1, 0x0E)] as [(Int, UInt8)])
+    func aResultThatIsNoCodeIsUnlikelyError(result: Int, code: UInt8) async {
+        await #expect(throws: ATTRefusal(ATTErrorCode(rawValue: code))) {
+            _ = try await PendingResponse.response { pending in
+                _ = pending.respond(CBATTRequest.Response(result: ._other(result), value: nil))
+            }
+        }
+    }
 }

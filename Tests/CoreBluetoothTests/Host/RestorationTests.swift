@@ -356,6 +356,19 @@ import Testing
             _ = manager
         }
     }
+
+    @Test(arguments: [("180F", true), ("18ZZ", false)])
+    func s15AScanForWhatCannotBeReadIsNotRestored(service: String, isReadable: Bool) async throws {
+        let folder = try Folder()
+        try #"{"devices":[],"scan":{"services":["\#(service)"],"solicited":[],"allowsDuplicates":false}}"#.write(
+            toFile: folder.path + "/com.example_2fcentral.central", atomically: true, encoding: .utf8)
+        try await Bench.run(Self.settings(folder)) { bench in
+            let (manager, recorder) = try await bench.manager(options: Self.central)
+            #expect(manager.isScanning == isReadable)
+            #expect(recorder.restored.isEmpty == !isReadable)
+            #expect(folder.names.contains("com.example_2fcentral.central.damaged") == !isReadable)
+        }
+    }
 }
 
 /// A delegate that implements what it has to, and nothing else.

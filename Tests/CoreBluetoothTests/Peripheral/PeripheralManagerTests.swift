@@ -735,6 +735,43 @@ import Testing
         }
     }
 
+    /// A program publishes its channels again where it adds its services again.
+    @Test(arguments: [true, false]) func channelsEndWithTheServicesOfALostAdapter(isUnplugged: Bool) async throws {
+        try await Bench.run { bench in
+            await bench.radio.announceChanges()
+            let (manager, recorder, _, _) = try await offer(bench)
+            manager.publishL2CAPChannel(withEncryption: false)
+            try await recorder.wait(for: "didPublish nil 128")
+            if isUnplugged { await bench.radio.unplug() } else { await bench.radio.powerOff() }
+            try await recorder.wait(for: isUnplugged ? "state 2" : "state 4")
+            if isUnplugged { await bench.radio.plugIn(isUp: true) } else { await bench.radio.powerOn() }
+            try await recorder.wait(for: "state 5")
+            recorder.clear()
+            manager.publishL2CAPChannel(withEncryption: false)
+            try await recorder.wait(for: "didPublish")
+            #expect(recorder.lines == ["didPublish nil \(isUnplugged ? 128 : 129)"])
+        }
+    }
+
+    @Test func aChannelThatIsPublishedBeforeALossIsReportedEndsWithTheReport() async throws {
+        try await Bench.run { bench in
+            await bench.radio.announceChanges()
+            let recorder = CallbackRecorder(bench.time)
+            let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
+            try await recorder.wait(for: "state 5")
+            recorder.clear()
+            try await bench.loseAdapterUnreported(byUnplugging: true) {
+                manager.publishL2CAPChannel(withEncryption: false)
+            }
+            try await recorder.wait(for: "didPublish")
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(recorder.lines.count == 3)
+            manager.publishL2CAPChannel(withEncryption: false)
+            try await recorder.wait(for: "didPublish", count: 2)
+            #expect(recorder.lines.last == "didPublish nil 128")
+        }
+    }
+
     @Test func aCentralOpensAPublishedChannel() async throws {
         try await Bench.run { bench in
             let (manager, recorder, _, _) = try await offer(bench)

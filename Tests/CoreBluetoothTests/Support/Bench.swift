@@ -29,11 +29,20 @@ struct Bench: Sendable {
         openingChannels open: @escaping @Sendable () throws(SystemCallError) -> LinkSocket,
         _ body: @escaping @Sendable (Bench) async throws -> Void
     ) async throws {
+        try await run(
+            changing: { system in system.openChannel = { _, _, _, _ throws(SystemCallError) in try open() } }, body)
+    }
+
+    /// Runs `body` with a bench whose system is that of the radio, with a change.
+    static func run(
+        changing change: @escaping @Sendable (inout AdapterSystem) -> Void,
+        _ body: @escaping @Sendable (Bench) async throws -> Void
+    ) async throws {
         let settings = CoreBluetoothHost.Settings(environment: [:])
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             var system = radio.system
-            system.openChannel = { _, _, _, _ throws(SystemCallError) in try open() }
+            change(&system)
             let log = KeptMessages()
             let configuration = CoreBluetoothHost.configuration(settings, logger: log.logger)
             let adapter = Adapter(.first, loop: radio.loop, logger: log.logger, system: system)
