@@ -156,6 +156,22 @@ import Testing
         #expect(bench.kernel.withLock { $0.connects } == 1)
     }
 
+    /// Its end may be read before the kernel handles it, which lets the socket attach.
+    @Test func aLinkThatEndsWhileASocketAttachesIsRetried() async throws {
+        let bench = try await AdapterBench()
+        await reachable(bench)
+        bench.kernel.withLock { $0.holdsLinks = true }
+        async let found = handle(bench, address)
+        await bench.until { bench.kernel.withLock { !$0.farEnds.isEmpty } }
+        bench.kernel.withLock { $0.holdsLinks = false }
+        await bench.controller.endLink(0x40, .remoteUserTerminated)
+        try await bench.clock.sleep(for: .milliseconds(10))
+        bench.kernel.withLock { $0.farEnds.first?.drain() }
+        #expect(try await found == 0x40)
+        #expect(await bench.sent.count { $0 == .leCreateConnection } == 2)
+        #expect(bench.kernel.withLock { $0.connects } == 2)
+    }
+
     /// Where links break down at once, or at the first missing packets.
     @Test(arguments: [HCIStatus.connectionFailedToBeEstablished, .connectionTimeout], [false, true])
     func wiFiOnTheSameAntennaIsNamedWhereLinksBreakDown(status: HCIStatus, isShared: Bool) async throws {
