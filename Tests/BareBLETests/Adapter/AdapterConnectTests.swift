@@ -43,6 +43,25 @@ import Testing
         await again.disconnect()
     }
 
+    /// The kernel drops events where a program is stopped until its sockets are full. It ends the socket of the link
+    /// all the same. Another program may keep the link.
+    @Test(arguments: [true, false]) func aLinkWhoseEndWasNotReportedEndsAfterItsSocket(isKept: Bool) async throws {
+        let bench = try await AdapterBench()
+        await reachable(bench)
+        let central = Central(adapter: bench.adapter)
+        let device = try await central.connect(peer, ConnectOptions(mtu: 23, observesServiceChanges: false))
+        let count = await bench.sent.count
+        bench.kernel.withLock {
+            $0.isLinked = isKept
+            $0.farEnds = []
+        }
+        _ = await device.disconnected()
+        #expect(await central.statistics.unreportedEnds == 0, "the report may be late")
+        try await bench.clock.sleep(for: .seconds(2))
+        #expect(await central.statistics.unreportedEnds == (isKept ? 0 : 1))
+        #expect(await bench.sent.count == count, "the handle may be another program's")
+    }
+
     @Test func theScanMakesWayAndContinues() async throws {
         let bench = try await AdapterBench()
         await reachable(bench)
