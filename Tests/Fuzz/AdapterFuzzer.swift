@@ -60,6 +60,7 @@ private struct FuzzedAdapter: ~Copyable, FuzzedRun {
                 }
             case .foreign(let opcode, let status):
                 obey(scan.foreignCompletion(opcode, status, at: now))
+            case .noResponse: break
             }
         }
         while !finished.isEmpty {

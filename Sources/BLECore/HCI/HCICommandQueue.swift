@@ -12,7 +12,8 @@
 //   changes has to look at what happens, not only at the response.
 // - The controller's credits are obeyed, but not forever: a controller that stays at zero for 2 s is asked all the
 //   same, because the event that gave the credit back may have been lost on an overflowing socket.
-// - A cancelled command that is out keeps its place until its response comes; only its caller is released.
+// - A cancelled command that is out keeps its place until its response comes; only its caller is released. That none
+//   comes is reported all the same: the controller is as silent.
 //
 // The queue never acts: it returns what to do, in order. The owner of the socket also owns the queue.
 
@@ -31,6 +32,8 @@ package struct HCICommandQueue: ~Copyable {
         case finish(Ticket, Result<HCICommandComplete, HCICommandFailure>)
         /// Another program's command has its response; no status where that holds none.
         case foreign(HCIOpcode, HCIStatus?)
+        /// A command whose caller has stopped waiting had no response.
+        case noResponse(HCIOpcode)
     }
 
     private struct Entry {
@@ -143,7 +146,7 @@ package struct HCICommandQueue: ~Copyable {
         case .waiting(let ticket, let opcode, _):
             state = .free
             hasCredit = true
-            guard let ticket else { return advance(at: now) }
+            guard let ticket else { return [.noResponse(opcode)] + advance(at: now) }
             let failure = HCICommandFailure(opcode: opcode, reason: .timeout)
             return [.finish(ticket, .failure(failure))] + advance(at: now)
         }

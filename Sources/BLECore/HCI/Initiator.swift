@@ -136,7 +136,7 @@ package struct Initiator: ~Copyable {
         /// Create Connection was sent and is not confirmed. That it has failed may have been read already.
         case initiating(Attempt, failed: HCIStatus?)
         /// As before, but cancelled: Cancel follows as soon as it is confirmed, and the end comes by `until`.
-        case unwanted(Attempt, Failure, until: BootInstant)
+        case unwanted(Attempt, Failure, failed: HCIStatus?, until: BootInstant)
         /// The controller refused because of another program's attempt; ours is retried at `until`.
         case busy(Attempt, until: BootInstant)
         /// The controller initiates.
@@ -209,8 +209,8 @@ package struct Initiator: ~Copyable {
     private var attempt: Attempt? {
         switch state {
         case .idle, .cancelUnconfirmed: nil
-        case .initiating(let attempt, _), .unwanted(let attempt, _, _), .busy(let attempt, _), .pending(let attempt),
-            .cancelling(let attempt, _, _, _), .ending(let attempt, _, _):
+        case .initiating(let attempt, _), .unwanted(let attempt, _, _, _), .busy(let attempt, _),
+            .pending(let attempt), .cancelling(let attempt, _, _, _), .ending(let attempt, _, _):
             attempt
         }
     }
@@ -221,7 +221,7 @@ package struct Initiator: ~Copyable {
         case .idle: nil
         case .busy(let attempt, let until): min(until, attempt.deadline)
         case .initiating(let attempt, _), .pending(let attempt): attempt.deadline
-        case .unwanted(_, _, let until), .cancelling(_, _, _, let until), .ending(_, _, let until): until
+        case .unwanted(_, _, _, let until), .cancelling(_, _, _, let until), .ending(_, _, let until): until
         case .cancelUnconfirmed(let pending):
             switch pending.confirmation {
             case .sent(_, let until, _), .ending(_, let until): until
@@ -257,8 +257,9 @@ package struct Initiator: ~Copyable {
             return []
         case .initiating(let attempt, let failed):
             return opcode == attempt.opcode ? createFinished(attempt, failure, failed, at: now) : []
-        case .unwanted(let attempt, let reason, let end):
-            return opcode == attempt.opcode ? unwantedCreateFinished(attempt, failure, reason, until: end) : []
+        case .unwanted(let attempt, let reason, let failed, let end):
+            guard opcode == attempt.opcode else { return [] }
+            return unwantedCreateFinished(attempt, failure, failed, reason, until: end)
         case .cancelling(let attempt, let reason, let tries, let end):
             guard opcode == .leCreateConnectionCancel else { return [] }
             return cancelFinished(attempt, failure, reason, tries, until: end, at: now)
@@ -313,12 +314,14 @@ package struct Initiator: ~Copyable {
         // The socket that carries LE events may be ahead of the one that carries the confirmation.
         case .initiating(let attempt, _):
             if complete.status.isSuccess { return finish(.success(complete)) }
-            // Without the address, or as a cancelled one, it may be the end of an earlier attempt.
-            guard complete.peer == peer, complete.status != .unknownConnection else { return [] }
+            guard complete.saysFailure(to: peer) else { return [] }
             state = .initiating(attempt, failed: complete.status)
             return []
-        case .unwanted(_, let reason, _):
-            return complete.status.isSuccess ? disconnect(complete, reason) : []
+        case .unwanted(let attempt, let reason, _, let end):
+            if complete.status.isSuccess { return disconnect(complete, reason) }
+            guard complete.saysFailure(to: peer) else { return [] }
+            state = .unwanted(attempt, reason, failed: complete.status, until: end)
+            return []
         // The end of this machine's attempt is still to come.
         case .pending where isForeignEnd, .cancelling where isForeignEnd, .ending where isForeignEnd:
             return []
@@ -341,7 +344,7 @@ package struct Initiator: ~Copyable {
         switch state {
         case .idle: return []
         case .initiating: return cancel(.timedOut, at: now)
-        case .unwanted(let attempt, let reason, _), .cancelling(let attempt, let reason, _, _):
+        case .unwanted(let attempt, let reason, _, _), .cancelling(let attempt, let reason, _, _):
             return finishUnconfirmed(attempt, reason)
         case .busy(let attempt, _): return attempt.deadline <= now ? finish(.failure(.busy)) : send(attempt)
         case .pending(let attempt): return cancel(attempt, .timedOut, until: now + Self.cancelTimeout)
@@ -446,8 +449,11 @@ extension Initiator {
     }
 
     private mutating func unwantedCreateFinished(
-        _ attempt: Attempt, _ failure: HCICommandFailure?, _ reason: Failure, until end: BootInstant
+        _ attempt: Attempt, _ failure: HCICommandFailure?, _ failed: HCIStatus?, _ reason: Failure,
+        until end: BootInstant
     ) -> [Action] {
+        // It has ended: a cancel would be refused, as if its end had been lost.
+        if failed != nil, failure == nil || failure?.reason == .timeout { return finish(.failure(reason)) }
         guard let failure else { return cancel(attempt, reason, until: end) }
         if failure.reason == .timeout { return cancel(attempt, reason, tries: Self.cancelTries, until: end) }
         return finish(.failure(reason == .timedOut ? obstacle(failure) : reason))
@@ -482,8 +488,8 @@ extension Initiator {
         switch state {
         case .busy:
             return finish(.failure(reason))
-        case .initiating(let attempt, _):
-            state = .unwanted(attempt, reason, until: now + Self.cancelTimeout)
+        case .initiating(let attempt, let failed):
+            state = .unwanted(attempt, reason, failed: failed, until: now + Self.cancelTimeout)
             return [.withdraw(attempt.opcode)]
         case .pending(let attempt):
             return cancel(attempt, reason, until: now + Self.cancelTimeout)
@@ -577,4 +583,12 @@ extension Initiator {
     package static let firstBusyPause: Duration = .milliseconds(100)
     /// The longest such pause.
     package static let longestBusyPause: Duration = .milliseconds(500)
+}
+
+extension LEConnectionComplete {
+    /// Whether it says that an attempt to this peer has failed. Without the address, or as a cancelled one, it may be
+    /// the end of an earlier attempt.
+    fileprivate func saysFailure(to target: PeerID) -> Bool {
+        peer == target && !status.isSuccess && status != .unknownConnection
+    }
 }

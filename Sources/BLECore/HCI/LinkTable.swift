@@ -12,7 +12,8 @@
 // - One update of a kind is out on a link at a time, because the event that ends it does not name its request. The
 //   others wait. An update whose caller has stopped waiting stays out until its event comes, or until the link layer's
 //   own limit has passed. A link that ends, and an adapter that goes, end what is out on it.
-// - A controller that has no link with the handle of one that is up has ended it, and the report of that was lost.
+// - A controller that has no link with the handle of one that is up has ended it, and the report of that was lost. So
+//   has it where the socket of a link has ended, and the kernel lists no link with its handle.
 // - The peers of links that are up are pinned in the table of devices: they do not advertise meanwhile.
 // - The size of the key by which a command of this program has encrypted a link is known from that event to the first
 //   one that ends it: encryption that stops or fails, the end of the link,
@@ -143,7 +144,7 @@ package struct LinkTable: ~Copyable {
         var endWaiters: [UInt64] = []
         /// The number of links that have begun with the handle.
         var beginnings = 0
-        /// Whether the end of the last link was concluded from a response, so that its report may still come.
+        /// Whether the end of the last link was concluded without its report, which may still come.
         var isReportDue = false
         var dataAhead = DataAhead()
         /// What came ahead of the last link with the handle.
@@ -454,10 +455,10 @@ extension LinkTable {
     /// Returns the number of links that have begun with a handle.
     package func beginnings(of handle: ConnectionHandle) -> Int { entries[handle]?.beginnings ?? 0 }
 
-    /// The controller has said that it has no link with the handle of one that is up as far as was reported: the report
-    /// of its end was lost. The reason is then known to nobody.
+    /// The controller has said that it has no link with the handle of one that is up as far as was reported, or the
+    /// kernel has ended that link: the report of its end was lost. The reason is then known to nobody.
     ///
-    /// - Parameter beginnings: Those of the handle when the controller reported that.
+    /// - Parameter beginnings: Those of the handle when that was noticed.
     /// - Returns: The tasks to resume, and the handler of the link; `nil` where the link has ended,
     ///   or another one has its handle.
     package mutating func endedUnreported(

@@ -452,7 +452,7 @@ extension Adapter {
         } else if let handle, target.peer.kind == .resolvablePrivate {
             let limit = min(deadline, loop.now() + Self.filingTime)
             (name, otherName) = await kernelNames(ofPrivate: target.peer, handle, until: limit)
-            if links.lastEnd(of: handle) != nil { throw .connect(.notEstablished, errno: 0) }
+            try checkNotEnded(handle)
         }
         var socket: LinkSocket
         do throws(AttachError) {
@@ -484,7 +484,14 @@ extension Adapter {
                 throw .encryption(error)
             }
         }
+        if let handle, known == handle { try checkNotEnded(handle) }
         return adopt(socket, handle: known, target, kernelName: name, discarded: discarded)
+    }
+
+    /// Fails where the end of an initiated link was read while a socket attached to it. Programs read that before the
+    /// kernel handles it, and the socket stays connected for so long.
+    private func checkNotEnded(_ handle: ConnectionHandle) throws(AttachError) {
+        if links.lastEnd(of: handle) != nil { throw .connect(.notEstablished, errno: 0) }
     }
 
     /// Disconnects a link that was not encrypted. Its end is awaited where it is reported: the kernel has the link until
@@ -528,6 +535,7 @@ extension Adapter {
             }
             discarded = discard(&socket)
         }
+        try checkNotEnded(handle)
         return adopt(socket, handle: handle, target, kernelName: name, discarded: discarded)
     }
 

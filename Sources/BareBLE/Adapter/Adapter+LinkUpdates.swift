@@ -39,30 +39,45 @@ extension Adapter {
         }
     }
 
-    /// How much later than it should the report of an end may come: after the response to a command for the link.
+    /// How much later than it should the report of an end may come: after the response to a command for the link, or
+    /// after the end of its socket.
     private static let endGrace: Duration = .seconds(1)
 
     /// Looks at the controller's response to a command for a link: where it has no such link, the report of its end is
     /// late, or was lost for the kernel too, which would keep the link for as long as a socket is open.
     func noticeEnd(of link: LinkIdentity, _ status: HCIStatus?) {
-        guard status == .unknownConnection, links.isCurrent(link), let handle = link.handle else { return }
+        guard status == .unknownConnection else { return }
+        awaitReport(ofEnd: link, isKnownToKernel: false)
+    }
+
+    /// The socket of a link has ended before the report of the link's end was read: that is late, or was lost where
+    /// this program was stopped and its sockets were full. Another program's socket may also keep the link.
+    func noticeSocketEnd(of link: LinkIdentity) {
+        awaitReport(ofEnd: link, isKnownToKernel: true)
+    }
+
+    private func awaitReport(ofEnd link: LinkIdentity, isKnownToKernel: Bool) {
+        guard links.isCurrent(link), let handle = link.handle else { return }
         let beginnings = links.beginnings(of: handle)
         _ = loop.schedule(at: loop.now() + Self.endGrace) { [weak self] in
-            self?.assumeIsolated { $0.endUnreported(link, after: beginnings) }
+            self?.assumeIsolated { $0.endUnreported(link, after: beginnings, isKnownToKernel: isKnownToKernel) }
         }
     }
 
-    private func endUnreported(_ link: LinkIdentity, after beginnings: Int) {
+    private func endUnreported(_ link: LinkIdentity, after beginnings: Int, isKnownToKernel: Bool) {
         commandsReadable()
         reportsReadable()
-        guard presence == .up, let handle = link.handle,
-            let (waiters, handler) = links.endedUnreported(link, after: beginnings, at: loop.now())
-        else { return }
+        guard presence == .up, let info, let handle = link.handle else { return }
+        // A list that cannot be read shows nothing.
+        if isKnownToKernel, system.lowEnergyLinkHandles(info.index)?.contains(handle) != false { return }
+        guard let (waiters, handler) = links.endedUnreported(link, after: beginnings, at: loop.now()) else { return }
         logger.warning(
-            "a link has ended, and the controller has not reported it",
+            "a link has ended, and the report of that was lost",
             metadata: ["adapter": "\(name)", "peer": "\(link.peer)"])
         linkEnded(handle, link.peer, .unknownConnection)
         wake(waiters)
+        // Its owner has ended, and the handle may be another program's by now.
+        if isKnownToKernel { return logWarnings() }
         // Before the kernel drops its link: kernels before 6.5 free it below a socket that is open.
         handler?(.unknownConnection)
         // The controller refuses it, and by that the kernel drops its link.

@@ -145,7 +145,9 @@ extension Adapter {
     private func takeReason(of link: LinkIdentity) -> HCIStatus? {
         // The socket may have reported the end before this event was read.
         commandsReadable()
-        return links.takeReason(of: link)
+        if let reason = links.takeReason(of: link) { return reason }
+        noticeSocketEnd(of: link)
+        return nil
     }
 }
 

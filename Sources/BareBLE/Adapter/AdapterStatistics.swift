@@ -71,8 +71,8 @@ public struct AdapterStatistics: Hashable, Sendable {
     /// and such a link ends with its supervision timeout or when the adapter is switched off, which
     /// `Configuration.recovery` can permit.
     public var suspectedLinks = 0
-    /// Links that have ended without a report of the controller, which was noticed by its response to a command for the
-    /// link. The kernel is then made to drop them.
+    /// Links that have ended without a report of the controller that this program could read. That is noticed by the
+    /// response to a command for the link, after which the kernel is made to drop it, or after the end of its socket.
     public var unreportedEnds = 0
     /// Packets that came ahead of the event that reports their link. The kernel drops them: a request of the peer among
     /// them gets no response, so that such a link is made again, once. Looked at while this program has no other link.

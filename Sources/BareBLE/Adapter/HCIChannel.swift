@@ -121,6 +121,9 @@ final class HCIChannel {
             switch action {
             case .send(let packet): events += write(packet)
             case .foreign(let opcode, let status): events.append(.foreign(opcode, status))
+            case .noResponse(let opcode):
+                counts.commandTimeouts += 1
+                events.append(.finished(.none, .failure(HCICommandFailure(opcode: opcode, reason: .timeout))))
             case .finish(let ticket, let result):
                 if case .failure(let failure) = result, failure.reason == .timeout { counts.commandTimeouts += 1 }
                 if let purpose = purposes.removeValue(forKey: ticket) { events.append(.finished(purpose, result)) }

@@ -65,7 +65,7 @@ final class KeptConfigurations {
     private var unproven: Set<AttributeHandle> = []
     private(set) var keeps: Bool?
     /// Reads one of them back; `nil` unless that is under way.
-    private(set) var proof: Task<Bool, Never>?
+    private(set) var proof: Task<Result<Bool, OperationFailure>, Never>?
 
     init(_ remembered: RememberedClient?) {
         configurations = remembered?.configurations ?? [:]
@@ -96,7 +96,7 @@ final class KeptConfigurations {
     func use(_ valueHandle: AttributeHandle) { configurations[valueHandle] = nil }
 
     /// A task reads one of them back, until it has ended.
-    func proving(_ task: Task<Bool, Never>?) { proof = task }
+    func proving(_ task: Task<Result<Bool, OperationFailure>, Never>?) { proof = task }
 
     /// One of them was read back.
     func proved(_ isKept: Bool) {
@@ -211,7 +211,7 @@ extension Peripheral {
             return true
         }
         guard let own = kept.configuration(of: announcer.valueHandle), own.kind == .indication,
-            await isKept(own.configuration.handle, own.kind.configuration, until: context.deadline)
+            await isKept(own.configuration.handle, own.kind.configuration, until: context.deadline) == .success(true)
         else { return false }
         kept.use(announcer.valueHandle)
         peerDatabase.resume(cache, isServiceChangedEnabled: true)
@@ -230,8 +230,9 @@ extension Peripheral {
         case .nothing: return .success(())
         case .proof:
             let isKept = await isKept(write.handle, write.value, until: deadline)
+            if case .failure(let failure) = isKept { return .failure(failure) }
             // The services may have changed meanwhile, or another one was read.
-            if isKept, kept.need(write) == .nothing { return .success(()) }
+            if isKept == .success(true), kept.need(write) == .nothing { return .success(()) }
             // After a change the handle may belong to another attribute.
             guard subscriptionHub.isDue(write) else { return .failure(.servicesChanged) }
         case .write: break
@@ -243,10 +244,12 @@ extension Peripheral {
     }
 
     /// Returns whether the peer keeps configurations. The first one that is needed is read back, and decides for all.
+    /// Fails only where the peer says that the handles have changed: it says that once, and carries out the next
+    /// request.
     private func isKept(
         _ descriptor: AttributeHandle, _ value: [UInt8], until deadline: BootInstant?
-    ) async -> Bool {
-        if let keeps = kept.keeps { return keeps }
+    ) async -> Result<Bool, OperationFailure> {
+        if let keeps = kept.keeps { return .success(keeps) }
         if let proof = kept.proof { return await proof.value }
         let task = Task(executorPreference: loop) {
             await self.readBack(descriptor, value, until: deadline)
@@ -258,17 +261,20 @@ extension Peripheral {
 
     private func readBack(
         _ descriptor: AttributeHandle, _ value: [UInt8], until deadline: BootInstant?
-    ) async -> Bool {
+    ) async -> Result<Bool, OperationFailure> {
         let result = await runOperation(until: deadline, isOfCall: false) { client, id, deadline, now in
             client.startRead(descriptor, id: id, deadline: deadline, at: now)
         }
         switch result {
         case .success(.value(let found)): kept.proved(found == value)
+        case .failure(let failure) where failure.saysOutOfSync:
+            kept.contradicted()
+            return .failure(failure)
         case .failure(.gatt): kept.proved(false)
         // Nothing was shown.
-        case .success, .failure: return false
+        case .success, .failure: return .success(false)
         }
-        return kept.keeps == true
+        return .success(kept.keeps == true)
     }
 
     /// Remembers what a bonded peer keeps, at the end of a link that was encrypted.

@@ -146,7 +146,12 @@ extension Central {
     /// Adds a session to the restoration state, and records its changes from now on.
     func keep(_ session: Session, with peer: PeerID, _ subscriptions: [RestorationState.Subscription]) {
         guard let keeper = persistence.keeper else { return noticeNothingIsKept() }
-        keeper.assumeIsolated { $0.add(RestorationState.Peer(peer, session.options, subscriptions)) }
+        let entry = RestorationState.Peer(peer, session.options, subscriptions)
+        let peersInUse = sessions.peers
+        keeper.assumeIsolated { keeper in
+            keeper.makeRoom(for: peer, sparing: peersInUse)
+            keeper.add(entry)
+        }
     }
 
     /// Records the adapter in use, once it is known.

@@ -28,6 +28,10 @@ extension StateStore {
         public internal(set) var failure: BLEError?
         /// A Boolean value that indicates whether a change is not on the disk yet.
         public internal(set) var isPending = false
+        /// The number of peers that were removed from the state because it was full (`RestorationState.limit`): each
+        /// time the one that was added first among those without a session. They were released, or have ended, without
+        /// `Session.disconnect(_:)`.
+        public internal(set) var forgottenPeers = 0
     }
 }
 
@@ -200,6 +204,20 @@ extension StateKeeper {
                 state.peers.append(peer)
             }
         }
+    }
+
+    /// Removes the peer that was added first and is not in use, where there is no room for another one: a state that is
+    /// too large is never written.
+    package func makeRoom(for peer: PeerID, sparing inUse: Set<PeerID>) {
+        guard !isFrozen, state.peers.count >= RestorationState.limit, !state.peers.contains(where: { $0.peer == peer }),
+            let oldest = state.peers.first(where: { !inUse.contains($0.peer) })?.peer
+        else { return }
+        forget(oldest)
+        status.forgottenPeers += 1
+        logger.log(
+            level: status.forgottenPeers == 1 ? .warning : .debug,
+            "the state is full: the peer of a released session is forgotten, end sessions by `disconnect()`",
+            metadata: ["peer": "\(oldest)"])
     }
 
     package func forget(_ peer: PeerID) {

@@ -11,6 +11,9 @@ final class SessionRegistry {
     /// All sessions, in the order of their names.
     var all: [Session] { entries.values.compactMap(\.session).sorted { $0.name < $1.name } }
 
+    /// The peers of the sessions that have not ended.
+    var peers: Set<PeerID> { Set(entries.filter { Self.living($0.value) != nil }.keys) }
+
     /// Adds a session, which replaces one with the same peer.
     func add(_ session: Session, with peer: PeerID) {
         entries = entries.filter { $0.value.session != nil }

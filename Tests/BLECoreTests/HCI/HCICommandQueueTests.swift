@@ -111,6 +111,15 @@ import Testing
         #expect(deadline == nil)
     }
 
+    /// Recovery counts silence, whoever waits.
+    @Test func aCancelledCommandWithoutAResponseIsReported() {
+        var queue = HCICommandQueue()
+        let (ticket, _) = queue.enqueue(address, at: start)
+        _ = queue.enqueue(version, at: start)
+        _ = queue.cancel(ticket, at: start)
+        #expect(queue.timePassed(start + .seconds(2)) == [.noResponse(.readAddress), .send(version)])
+    }
+
     @Test(.row("W64", "H15")) func lostAdapterFailsEverythingOnce() {
         var queue = HCICommandQueue()
         let (first, _) = queue.enqueue(address, at: start)

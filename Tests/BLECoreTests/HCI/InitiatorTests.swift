@@ -93,6 +93,29 @@ import Testing
         }
     }
 
+    /// Its failure is read before its confirmation, and it is cancelled before or after that: a cancel would be
+    /// refused, as if the end had been lost.
+    @Test(arguments: [true, false]) func aFailureThatIsReadEarlyEndsACancelledAttempt(isReadFirst: Bool) throws {
+        let failed = try complete(status: "3e")
+        for outcome in [nil, failure(.timeout)] {
+            var connect = Initiator()
+            _ = connect.begin(try attempt(), at: start)
+            if isReadFirst { #expect(connect.received(failed, at: start) == []) }
+            #expect(connect.cancel(at: start) == [.withdraw(create)])
+            if !isReadFirst { #expect(connect.received(failed, at: start) == []) }
+            #expect(connect.commandFinished(create, outcome, at: start) == [.finish(.failure(.cancelled))])
+        }
+
+        // Withdrawn: it was the end of an attempt before this one.
+        var withdrawn = Initiator()
+        _ = withdrawn.begin(try attempt(), at: start)
+        _ = withdrawn.received(failed, at: start)
+        _ = withdrawn.timePassed(start + .seconds(10))
+        #expect(
+            withdrawn.commandFinished(create, failure(.cancelled), at: start + .seconds(10))
+                == [.finish(.failure(.refused(failure(.timeout))))])
+    }
+
     @Test func otherLinksAreNotOurs() throws {
         var connect = try pending()
         #expect(try connect.received(complete(peer: "010203040506"), at: start) == [])

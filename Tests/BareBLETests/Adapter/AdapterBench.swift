@@ -149,6 +149,7 @@ extension AdapterSystem {
             return socket
         }
         system.linkHandle = { _, _ in kernel.withLock { $0.isLinked ? 0x0040 : nil } }
+        system.lowEnergyLinkHandles = { _ in kernel.withLock { $0.isLinked ? [0x0040] : [] } }
         system.linkAddress = { _, _ in
             kernel.withLock { $0.nameLookups += 1 }
             return nil

@@ -43,6 +43,25 @@ import Testing
         await again.disconnect()
     }
 
+    /// The kernel drops events where a program is stopped until its sockets are full. It ends the socket of the link
+    /// all the same. Another program may keep the link.
+    @Test(arguments: [true, false]) func aLinkWhoseEndWasNotReportedEndsAfterItsSocket(isKept: Bool) async throws {
+        let bench = try await AdapterBench()
+        await reachable(bench)
+        let central = Central(adapter: bench.adapter)
+        let device = try await central.connect(peer, ConnectOptions(mtu: 23, observesServiceChanges: false))
+        let count = await bench.sent.count
+        bench.kernel.withLock {
+            $0.isLinked = isKept
+            $0.farEnds = []
+        }
+        _ = await device.disconnected()
+        #expect(await central.statistics.unreportedEnds == 0, "the report may be late")
+        try await bench.clock.sleep(for: .seconds(2))
+        #expect(await central.statistics.unreportedEnds == (isKept ? 0 : 1))
+        #expect(await bench.sent.count == count, "the handle may be another program's")
+    }
+
     @Test func theScanMakesWayAndContinues() async throws {
         let bench = try await AdapterBench()
         await reachable(bench)
@@ -154,6 +173,22 @@ import Testing
         #expect(try await found == 0x40)
         #expect(await bench.sent.count { $0 == .leCreateConnection } == 2)
         #expect(bench.kernel.withLock { $0.connects } == 1)
+    }
+
+    /// Its end may be read before the kernel handles it, which lets the socket attach.
+    @Test func aLinkThatEndsWhileASocketAttachesIsRetried() async throws {
+        let bench = try await AdapterBench()
+        await reachable(bench)
+        bench.kernel.withLock { $0.holdsLinks = true }
+        async let found = handle(bench, address)
+        await bench.until { bench.kernel.withLock { !$0.farEnds.isEmpty } }
+        bench.kernel.withLock { $0.holdsLinks = false }
+        await bench.controller.endLink(0x40, .remoteUserTerminated)
+        try await bench.clock.sleep(for: .milliseconds(10))
+        bench.kernel.withLock { $0.farEnds.first?.drain() }
+        #expect(try await found == 0x40)
+        #expect(await bench.sent.count { $0 == .leCreateConnection } == 2)
+        #expect(bench.kernel.withLock { $0.connects } == 2)
     }
 
     /// Where links break down at once, or at the first missing packets.

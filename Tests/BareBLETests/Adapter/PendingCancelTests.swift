@@ -141,6 +141,29 @@ import Testing
         }
     }
 
+    /// Recovery counts what the controller does not respond to, whoever waits for it.
+    @Test func aCommandWithoutAResponseCountsAlsoWhereItsCallerHasStoppedWaiting() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await AdapterBench(loop: time.loop)
+            let present = present
+            await bench.controller.set {
+                $0.peers = [present: 0x41]
+                $0.ignored = [.readRSSI]
+            }
+            let central = Central(adapter: bench.adapter)
+            let peer = PeerID(address: present, type: .random)
+            let controls = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5)).controls
+            let count = await bench.sent.count
+            let asker = time.task { _ = try await controls.rssi() }
+            await bench.controller.commandsArrived(count + 1)
+            asker.cancel()
+            await #expect(throws: BLEError.self) { try await asker.value }
+            #expect(await central.statistics.commandTimeouts == 0)
+            try await time.clock.sleep(for: .seconds(3))
+            #expect(await central.statistics.commandTimeouts == 1)
+        }
+    }
+
     @Test(.row("L07")) func aCancelledConnectEndsAsCancelled() async throws {
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)

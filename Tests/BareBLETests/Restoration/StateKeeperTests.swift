@@ -163,6 +163,31 @@ import Testing
         }
     }
 
+    /// A program may begin a session for each address that a device changes to, and release it.
+    @Test func aFullStateForgetsThePeerThatWasAddedFirstAndIsNotInUse() async throws {
+        try await VirtualTime.run { time in
+            let disk = Disk()
+            let keeper = keeper(disk, time)
+            let peers = (0...UInt64(RestorationState.limit)).map {
+                PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0000 + $0), type: .random)
+            }
+            let newcomer = try #require(peers.last)
+            await change(keeper, adding: Array(peers.dropLast()))
+            await keeper.makeRoom(for: peers[5], sparing: [])
+            await keeper.makeRoom(for: newcomer, sparing: Set(peers))
+            #expect(await keeper.status.forgottenPeers == 0, "it is there, or all others are in use")
+            await keeper.makeRoom(for: newcomer, sparing: [peers[0]])
+            await keeper.add(RestorationState.Peer(newcomer))
+            try await keeper.flush()
+            #expect(disk.written.withLock(\.self).last == RestorationState.limit)
+            #expect(await keeper.status.forgottenPeers == 1)
+            await keeper.makeRoom(for: peers[0], sparing: [])
+            #expect(await keeper.status.forgottenPeers == 1, "it is there")
+            await keeper.makeRoom(for: peers[1], sparing: [])
+            #expect(await keeper.status.forgottenPeers == 2, "it was forgotten")
+        }
+    }
+
     /// A caller that waits longer than the central's end must not take that for success.
     @Test(.row("O24")) func aFlushToADiskThatHangsFailsWhenTheCentralEnds() async {
         await VirtualTime.run { time in

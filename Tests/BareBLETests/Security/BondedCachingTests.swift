@@ -208,20 +208,26 @@ import Testing
         }
     }
 
+    /// Pairs, and makes the first link, on which the protected value is subscribed to: the cache of it, and the handle
+    /// of the configuration.
+    private func prepareWithCache(_ bench: SecurityBench) async throws -> (GATTCache, AttributeHandle) {
+        try await bench.pair()
+        let first = try await bench.central.connect(bench.id, options)
+        try await first.discover(level: .full)
+        let cache = try #require(try await first.cache())
+        let values = try await first.subscribe(to: 0xFFF1)
+        await bench.radio.disconnect(bench.device)
+        _ = await first.disconnected()
+        _ = values
+        let value = try #require(cache.database.characteristics(0xFFF1).first)
+        return (cache, try #require(cache.database.cccd(of: value)).handle)
+    }
+
     /// The peer announces a change while a configuration is read back.
     @Test func aConfigurationIsNotWrittenAtItsOldHandle() async throws {
         try await VirtualTime.run { time in
             let bench = try await Self.bench(time)
-            try await bench.pair()
-            let first = try await bench.central.connect(bench.id, options)
-            try await first.discover(level: .full)
-            let cache = try #require(try await first.cache())
-            let values = try await first.subscribe(to: 0xFFF1)
-            await bench.radio.disconnect(bench.device)
-            _ = await first.disconnected()
-            _ = values
-            let value = try #require(cache.database.characteristics(0xFFF1).first)
-            let configuration = try #require(cache.database.cccd(of: value)).handle
+            let (cache, configuration) = try await prepareWithCache(bench)
             let announcer = try #require(cache.database.characteristics(0x2A05).first).valueHandle
             let readBack: [UInt8] = [0x0A, UInt8(truncatingIfNeeded: configuration), UInt8(configuration >> 8)]
             let indication: [UInt8] = [
@@ -244,6 +250,38 @@ import Testing
             #expect(reads.withLock { $0 } == 1)
             #expect(writes.withLock { $0 } == 0)
             await peripheral.disconnect()
+        }
+    }
+
+    /// The peer has changed its services, and says so once, in its response to the read back.
+    @Test func aConfigurationWhoseReadBackIsOutOfSyncIsNotWrittenBeforeTheServicesAreKnown() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await Self.bench(time)
+            let (cache, configuration) = try await prepareWithCache(bench)
+            let handle: [UInt8] = [UInt8(truncatingIfNeeded: configuration), UInt8(configuration >> 8)]
+            let readBack: [UInt8] = [0x0A] + handle
+            let refusal: [UInt8] = [0x01] + readBack + [0x12]
+            let write: [UInt8] = [0x12] + handle + [0x01, 0x00]
+            // Its own cache is checked by the hash, so that nothing else is read back before.
+            let peripheral = try await bench.central.connect(
+                bench.id, ConnectOptions(mtu: 23, cache: cache, observesServiceChanges: false))
+            // From the first read back on.
+            let requests = Lock<[[UInt8]]>([])
+            await bench.device.behave { request, respond in
+                let isRefused = requests.withLock { requests in
+                    if requests.isEmpty, request != readBack { return false }
+                    requests.append(request)
+                    return requests.count == 1
+                }
+                guard !isRefused else { return [(delay: Duration.zero, pdu: refusal)] }
+                return respond(request).map { (delay: Duration.zero, pdu: $0) }
+            }
+            let values = try await peripheral.subscribe(to: 0xFFF1)
+            let sent = requests.withLock { $0 }
+            #expect(sent.dropFirst().first?.first == 0x08, "the Database Hash is read by its type")
+            #expect(sent.count { $0 == write } == 1)
+            await peripheral.disconnect()
+            _ = values
         }
     }
 
