@@ -325,6 +325,7 @@ extension PairingResponder {
         switch state {
         case .waiting(var pairing):
             pairing.ask(question, in: event, at: now)
+            if let failure = obstacle(toQuestionOf: pairing, at: now) { return leave(pairing, failure, at: now) }
             state = .waiting(pairing)
             return []
         case .pairing(var pairing):

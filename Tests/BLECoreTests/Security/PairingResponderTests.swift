@@ -361,6 +361,27 @@ import Testing
         }
     }
 
+    /// A central begins again, without anything to compare, while the lists are being loaded.
+    @Test func aQuestionThatTakesThePlaceOfOneThatWaitsIsCheckedToo() throws {
+        let run = ResponderRun()
+        run.allow { permission, _ in permission.level = .authenticated }
+        try run.ask(PairingEvent.comparison)
+        #expect(run.sent.isEmpty && run.begins == 1)
+        try run.ask(PairingEvent.confirmation)
+        #expect(run.sent == [.reject])
+        run.mayBegin()
+        #expect(run.takeQuestions().isEmpty)
+        run.finish(.reject)
+        #expect(run.failure == .pairing(.notProtected) && run.ends.count == 1 && !run.isRunning)
+        // One with something to compare is asked in its place.
+        let other = ResponderRun()
+        other.allow { permission, _ in permission.level = .authenticated }
+        try other.ask(PairingEvent.passkeyRequest)
+        try other.ask(PairingEvent.comparison)
+        other.mayBegin()
+        #expect(other.takeQuestions() == [.compare(123_456)] && other.sent.isEmpty)
+    }
+
     @Test(.row("S09")) func aCentralThatClaimsAnotherBondIsDisconnected() throws {
         let run = ResponderRun("62:CC:28:F3:EE:75/random") { $0.otherBonds = [PeerID("C6:55:44:33:22:11/random")!] }
         run.allow()
