@@ -690,6 +690,34 @@ import Testing
         }
     }
 
+    /// While the disk works for others, the marks and the notes wait for it.
+    @Test func aKeyThatHasWorkedAgainIsNotLeftRejectedByASlowDisk() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            let bonds: BondedDevices = await bench.central.adapter.bonds
+            let disk = HangingDisk()
+            defer { disk.open() }
+            let working = time.task {
+                try await bonds.change(during: "test the disk") { _ in disk.respond() }
+            }
+            while !disk.isAsked, !Task.isCancelled { await Task.yield() }
+            for _ in 1...2 {
+                _ = time.task { await bonds.markRejected(bench.id) }
+                while bonds.record(of: bench.id)?.state == .good {
+                    try Task.checkCancellation()
+                    await Task.yield()
+                }
+                bonds.recordEncryption(bench.id)
+                #expect(bonds.record(of: bench.id)?.state == .good)
+            }
+            disk.open()
+            try await working.value
+            try await time.clock.sleep(for: .seconds(1))
+            #expect(try await bench.central.bonds().map(\.rejectedSince) == [nil])
+        }
+    }
+
     /// By its application, also after the last look at what was forgotten.
     @Test func aBondThatIsForgottenWhileItsCentralPairsIsNotKept() async throws {
         let adapter = Lock<Adapter?>(nil)
