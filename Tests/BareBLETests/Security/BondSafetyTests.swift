@@ -742,6 +742,30 @@ import Testing
         }
     }
 
+    /// A later call takes the place of an earlier one, which may still wait for the kernel.
+    @Test func aCancelledPermissionWithdrawsNoLaterOne() async throws {
+        try await PairingBench.run { bench in
+            try await bench.local.allowPairing(.justWorks)
+            await bench.local.refusePairing()
+            let adapter = await bench.central.adapter
+            // Load Identity Resolving Keys, with none: the settings of pairing wait for its end, which takes 6 s.
+            await bench.radio.ignoreManagementPacket([0x30, 0, 0, 0, 2, 0, 0, 0])
+            let loading = bench.time.task { try await adapter.loadKeys(in: .unlimited("load keys")) }
+            try await bench.sleep(.seconds(1))
+            await bench.radio.ignoreManagementPacket(nil)
+            let first = bench.time.task { try await bench.local.allowPairing(.justWorks) }
+            try await bench.sleep(.seconds(1))
+            let second = bench.time.task { try await bench.local.allowPairing(.justWorks) }
+            try await bench.sleep(.seconds(1))
+            first.cancel()
+            await #expect(throws: error(.cancelled)) { try await first.value }
+            #expect(await bench.local.allowsPairing)
+            try await second.value
+            _ = await loading.result
+            #expect(await bench.local.allowsPairing)
+        }
+    }
+
     @Test func aSessionWhoseLinkIsGivenAwayNotesItsBond() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time)
