@@ -495,19 +495,9 @@ import Testing
     /// the links has the handle of the one before.
     @Test func theKernelEncryptsEachLinkWhereNoBeginningIsReported() async throws {
         try await VirtualTime.run { time in
-            let silent = Lock<[Int32]>([])
-            defer { for descriptor in silent.withLock({ $0 }) { MemoryFile.close(descriptor) } }
             let restricted = try await Restricted(
                 try await SecurityBench(time), permissions: .administration, empties: false,
                 change: { system in
-                    let open = system.open
-                    system.open = { index throws(SystemCallError) in
-                        var sockets = try open(index)
-                        let (near, far) = try LinkSocket.pair()
-                        silent.withLock { $0.append(far) }
-                        sockets.reports = HCISocket(adopting: near)
-                        return sockets
-                    }
                     let connect = system.connect
                     system.connect = { own, type, peer, timeout, level throws(SystemCallError) in
                         let socket = try connect(own, type, peer, timeout, level)
