@@ -291,17 +291,24 @@ package struct StoredFolder: ~Copyable {
             _ = unsafe unlinkat(descriptor.number, temporary.name, 0)
             throw error
         }
-        // The new name is on the disk when the directory is. A file system that cannot sync it is not an error.
-        _ = SystemCallError.repeated { fsync(descriptor.number) }
+        syncNames()
     }
 
-    /// Removes the file; a missing file is not an error.
+    /// Removes the file, which is not back after a power failure; a missing file is not an error.
     ///
     /// - Throws: `SystemCallError`.
     package func remove(_ name: String) throws(SystemCallError) {
-        guard unsafe unlinkat(descriptor.number, name, 0) == 0 || errno == ENOENT else {
+        guard unsafe unlinkat(descriptor.number, name, 0) == 0 else {
+            if errno == ENOENT { return }
             throw SystemCallError(call: "unlink", errno: errno)
         }
+        syncNames()
+    }
+
+    /// Writes the names to the disk, as they are now: they are on it when the directory is. A file system that cannot
+    /// sync it is not an error.
+    private func syncNames() {
+        _ = SystemCallError.repeated { fsync(descriptor.number) }
     }
 
     /// A file that does not have its final name yet.

@@ -34,6 +34,21 @@ import Testing
         #expect(folder.names.filter { $0.hasSuffix(".tmp") } == [])
     }
 
+    /// It may be a file of keys.
+    @Test("the order of a removal") func aRemovalIsOnTheDiskBeforeTheCallReturns() throws {
+        let folder = try Folder(inMemory: true)
+        try folder.write("key", to: "file")
+        let plan = try FaultPlan()
+        plan.take(path: folder.path)
+        func order() -> [SystemCall] { plan.notes.map(\.call).filter { [.unlink, .fsync].contains($0) } }
+        let opened = try StoredFolder(folder.path)
+        try opened.remove("file")
+        #expect(order() == [.unlink, .fsync] && folder.names == [])
+        // Nothing has changed.
+        try opened.remove("file")
+        #expect(order() == [.unlink, .fsync, .unlink])
+    }
+
     @Test("killed at each call", .row("O22"), arguments: StoredThing.all, [StoredThing.Version.nothing, .old])
     func aKilledWriterLeavesTheOldOrTheNewFile(thing: StoredThing, before: StoredThing.Version) throws {
         let count = try calls(thing, before, .changing)

@@ -181,6 +181,16 @@ package struct PairingResponder: ~Copyable {
         /// Whether keys that are reported after the end of the link are worth something.
         var mayBondAfterEnd: Bool { isEncrypted && client.followsEncryption }
 
+        /// Whether the keys have encrypted the link, as the controller has reported.
+        var isProven: Bool { mayBondAfterEnd && !keys.isEmpty }
+
+        /// What the keys are worth.
+        func outcome() throws(PairingExchange.Failure) -> PairingExchange.Outcome {
+            // Legacy pairing has one key for each role: the central uses this one.
+            guard keys.hasPeripheralKey else { throw .noKey }
+            return try keys.outcome(method, level: permission.level, minimumKeySize: permission.minimumKeySize)
+        }
+
         /// Whether a passkey is shown.
         var isShown: Bool { if case .show = question { true } else { false } }
 
@@ -325,6 +335,7 @@ extension PairingResponder {
         switch state {
         case .waiting(var pairing):
             pairing.ask(question, in: event, at: now)
+            if let failure = obstacle(toQuestionOf: pairing, at: now) { return leave(pairing, failure, at: now) }
             state = .waiting(pairing)
             return []
         case .pairing(var pairing):
@@ -382,17 +393,13 @@ extension PairingResponder {
     /// The link has ended, and nothing more of it is awaited. Where there are keys, the central has them too, and may
     /// come back with them at once.
     private mutating func lost(_ pairing: Pairing, at now: BootInstant) -> [Action] {
-        let isProven = pairing.client.followsEncryption && pairing.isEncrypted && !pairing.keys.isEmpty
-        return isProven ? judge(pairing, at: now) : leave(pairing, .pairing(.linkLost), at: now)
+        pairing.isProven ? judge(pairing, at: now) : leave(pairing, .pairing(.linkLost), at: now)
     }
 
     /// Decides what the keys of an encrypted link are worth.
     private mutating func judge(_ pairing: Pairing, at now: BootInstant) -> [Action] {
         do throws(PairingExchange.Failure) {
-            // Legacy pairing has one key for each role: the central uses this one.
-            guard pairing.keys.hasPeripheralKey else { throw .noKey }
-            let outcome = try pairing.keys.outcome(
-                pairing.method, level: pairing.permission.level, minimumKeySize: pairing.permission.minimumKeySize)
+            let outcome = try pairing.outcome()
             state = .storing(pairing, outcome)
             return [.store(outcome, pairing.client)]
         } catch {
@@ -421,10 +428,21 @@ extension PairingResponder {
         // The keys were checked; the bond is good without the adapter.
         case .idle, .storing: []
         case .leaving(let pairing, _, let failure): finish(pairing, failure, at: now)
-        case .waiting(let pairing), .pairing(let pairing), .settling(let pairing, _), .ending(let pairing, _),
-            .checking(let pairing):
+        case .checking(let pairing): keepKeys(of: pairing, at: now)
+        // Not all keys of an encrypted link have come.
+        case .waiting(let pairing), .pairing(let pairing), .settling(let pairing, _), .ending(let pairing, _):
             finish(pairing, .pairing(.adapterLost), at: now)
         }
+    }
+
+    /// Has the keys of a pairing whose adapter is lost stored, if they are good. As after the end of a link, the
+    /// central has them too, and may come back with them.
+    private mutating func keepKeys(of pairing: Pairing, at now: BootInstant) -> [Action] {
+        guard pairing.isProven, let outcome = try? pairing.outcome() else {
+            return finish(pairing, .pairing(.adapterLost), at: now)
+        }
+        state = .storing(pairing, outcome)
+        return [.store(outcome, pairing.client)]
     }
 
     /// Advances to `now`.

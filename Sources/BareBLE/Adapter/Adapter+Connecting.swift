@@ -526,10 +526,10 @@ extension Adapter {
             throw .cancelled
         }
         var discarded = 0
-        if target.required != nil {
+        if let required = target.required {
             let attached = (try? socket.hciHandle()) ?? handle
             do throws(EncryptionFailure) {
-                try checkEncryption(handle, attached: attached)
+                try checkEncryption(handle, of: required.identity, attached: attached)
             } catch {
                 throw await self.end(attached, of: target, error)
             }

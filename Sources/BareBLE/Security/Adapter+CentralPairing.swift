@@ -33,7 +33,7 @@ extension Adapter {
         let managed = try await manage(in: .unlimited(operation))
         guard managed.canPair != false else { throw BLEError(cannotPairWith: name, during: operation) }
         guard centrals.isServing(owner) else { throw cancelledError(during: operation) }
-        centrals.allow(options)
+        let allowance = centrals.allow(options)
         let permission = PairingResponder.Permission(
             capability: options.agent.capability, level: options.require.level,
             minimumKeySize: UInt8(clamping: max(7, bonds.configuration?.minimumKeySize ?? 16)),
@@ -49,17 +49,22 @@ extension Adapter {
             logger.debug("centrals may pair", metadata: ["adapter": "\(name)"])
             await keepPairingAddress(managed.settings)
         case .failed(let error):
-            refuseCentrals(of: owner)
+            withdraw(allowance, of: owner)
             throw error
         case .cancelled:
-            refuseCentrals(of: owner)
+            withdraw(allowance, of: owner)
             throw cancelledError(during: operation)
         default:
-            refuseCentrals(of: owner)
+            withdraw(allowance, of: owner)
             throw BLEError(
                 .timedOut, subject: name, during: operation,
                 because: "the kernel did not accept the settings of pairing in 10 s", hint: "Call it again.")
         }
+    }
+
+    /// Withdraws a permission that the kernel does not follow, unless a later one has taken its place.
+    private func withdraw(_ allowance: UInt64, of owner: ObjectIdentifier) {
+        if centrals.isLast(allowance) { refuseCentrals(of: owner) }
     }
 
     /// Lets no central of an owner pair any more; a pairing that runs ends, unless it is to be kept.

@@ -289,9 +289,14 @@ extension Adapter {
     ///
     /// If the link was gone, the kernel may have made another one, in clear, and perhaps with the same handle. It acts
     /// on an event only after this process could read it.
-    func checkEncryption(_ handle: ConnectionHandle, attached: ConnectionHandle) throws(EncryptionFailure) {
+    ///
+    /// Nor may the bond have been forgotten: `forgetBond` ends the links that are registered, and this one is not yet.
+    func checkEncryption(
+        _ handle: ConnectionHandle, of identity: PeerID, attached: ConnectionHandle
+    ) throws(EncryptionFailure) {
         commandsReadable()
         reportsReadable()
+        guard bonds.record(of: identity) != nil else { throw .keyNotLoaded }
         guard attached == handle, links.keySize(of: handle) != nil else {
             throw Self.failure(of: links.lastEnd(of: handle), after: links.encryptionFailure(of: handle))
         }

@@ -229,10 +229,12 @@ final class BondedDevices: @unchecked Sendable {
     /// Records that a peer does not accept its key, in this process at once, and on the disk if that is possible.
     func markRejected(_ identity: PeerID) async {
         guard isOpen, let time = configuration?.timeOfDay() else { return }
-        if let record = record(of: identity), record.state == .good {
+        if let record = record(of: identity), rejections[identity]?.generation != record.generation {
             rejections[identity] = (record.generation, time)
             use(stored)
         }
+        // If the key has worked again meanwhile, that may have been noted before the mark.
+        defer { if rejections[identity] == nil { recordEncryption(identity) } }
         do throws(BLEError) {
             _ = try await change(during: "mark the bond") { store throws(BLEError) in
                 try store.markRejected(identity, at: time)

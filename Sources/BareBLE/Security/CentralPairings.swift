@@ -41,6 +41,7 @@ final class CentralPairings {
     private var owner: ObjectIdentifier?
     private(set) var host: Host?
     private(set) var options: CentralPairingOptions?
+    private var lastAllowance: UInt64 = 0
     private var current: (central: ServedCentral, options: CentralPairingOptions)?
     private var asking: Task<Void, Never>?
     /// The links on which a pairing has failed.
@@ -66,7 +67,15 @@ final class CentralPairings {
         (owner, host, options) = (nil, nil, nil)
     }
 
-    func allow(_ options: CentralPairingOptions) { self.options = options }
+    /// Lets centrals pair with these options; returns the number of this permission.
+    func allow(_ options: CentralPairingOptions) -> UInt64 {
+        self.options = options
+        lastAllowance &+= 1
+        return lastAllowance
+    }
+
+    /// Whether no later permission has taken the place of this one.
+    func isLast(_ allowance: UInt64) -> Bool { allowance == lastAllowance }
 
     // MARK: The pairing that runs
 

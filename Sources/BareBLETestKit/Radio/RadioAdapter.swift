@@ -7,7 +7,8 @@ internal import Glibc
 //
 // Invariants:
 // - Its controller changes by what is here only.
-// - Every program sees the commands of the others, and all events: LE events on one socket, all others on the other.
+// - Every program sees the commands of the others, and all events: LE events on one socket, all others on the other. As
+//   the kernel does, it passes no LE events to a program that had no CAP_NET_RAW when it opened its sockets.
 // - Only the radio uses it, on its event loop.
 
 /// A connection attempt that is left to the kernel.
@@ -25,6 +26,7 @@ final class RadioAdapter {
     private struct Client {
         let commands: PeerLink
         let reports: PeerLink
+        let mayCommand: Bool
     }
 
     /// The time from the command that enables an advertisement to its first event.
@@ -130,8 +132,8 @@ final class RadioAdapter {
     /// True if a program uses the adapter.
     var isInUse: Bool { !clients.isEmpty }
 
-    func add(_ number: UInt64, commands: PeerLink, reports: PeerLink) {
-        clients[number] = Client(commands: commands, reports: reports)
+    func add(_ number: UInt64, commands: PeerLink, reports: PeerLink, mayCommand: Bool) {
+        clients[number] = Client(commands: commands, reports: reports, mayCommand: mayCommand)
     }
 
     /// A program has closed its socket for commands.
@@ -152,10 +154,12 @@ final class RadioAdapter {
         return controller.received(command)
     }
 
-    /// Passes a packet to all programs.
+    /// Passes a packet to all programs that may have it.
     func pass(_ packet: [UInt8]) {
         let isLowEnergy = packet.first != HCIPacketType.event.rawValue || packet.dropFirst().first == 0x3E
-        for (_, client) in sortedClients { (isLowEnergy ? client.reports : client.commands).send(packet) }
+        for (_, client) in sortedClients where client.mayCommand || !isLowEnergy {
+            (isLowEnergy ? client.reports : client.commands).send(packet)
+        }
     }
 
     /// Returns what programs receive of a packet of the controller, in order, each with its delay; `nil` for none.

@@ -86,7 +86,7 @@ public struct VirtualPermissions: OptionSet, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    /// Scanning and sending commands: CAP_NET_RAW. Without it, the kernel establishes connections.
+    /// Scanning, sending commands and LE events: CAP_NET_RAW. Without it, the kernel establishes connections.
     public static let commands = VirtualPermissions(rawValue: 1 << 0)
     /// Switching adapters on, and pairing by the management interface: CAP_NET_ADMIN.
     public static let administration = VirtualPermissions(rawValue: 1 << 1)

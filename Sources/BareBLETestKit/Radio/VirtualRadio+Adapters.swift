@@ -252,7 +252,8 @@ extension VirtualRadio {
             let (commands, theirCommands) = try PeerLink.open(on: loop)
             let (reports, theirReports) = try PeerLink.open(on: loop)
             let number = newSocket()
-            adapter.add(number, commands: commands, reports: reports)
+            let mayCommand = machine.withLock { $0.permissions.contains(.commands) }
+            adapter.add(number, commands: commands, reports: reports, mayCommand: mayCommand)
             commands.start(
                 packet: { [weak self] packet in self?.assumeIsolated { $0.received(packet, of: number, index) } },
                 ended: { [weak self] in self?.assumeIsolated { $0.adapters[index]?.remove(number) } })

@@ -198,6 +198,50 @@ import Testing
         #expect(run.outcome != nil)
     }
 
+    /// The end of the adapter is read where the security of the socket is to be: with the keys, or right after them.
+    @Test func aCentralWhoseKeysHaveEncryptedTheLinkIsBondedAlthoughTheAdapterIsLost() throws {
+        for isIdentified in [true, false] {
+            let run = try ResponderRun.encrypted()
+            if isIdentified { try run.receive(PairingEvent.identity) }
+            try run.receive(PairingEvent.key(PairingEvent.justWorksKey))
+            #expect(run.readsSecurity && run.stores == nil)
+            run.loseAdapter()
+            #expect(run.stores != nil && run.ends.isEmpty)
+            run.secure(level: nil)
+            run.store(true)
+            #expect(run.outcome != nil && run.ends.count == 1 && run.sent.isEmpty && !run.isRunning)
+        }
+        // The disk refuses it, and no command is left to send.
+        let unstored = try ResponderRun.encrypted()
+        try unstored.receive(PairingEvent.key(PairingEvent.justWorksKey))
+        unstored.loseAdapter()
+        unstored.store(false)
+        unstored.loseAdapter()
+        #expect(unstored.failure == .pairing(.notStored) && unstored.ends.count == 1)
+    }
+
+    /// Keys of a link in clear, none, the key of the other role alone, and keys that are worth too little.
+    @Test func otherKeysAreNotKeptWhereTheAdapterIsLost() throws {
+        let inClear = ResponderRun()
+        inClear.allow()
+        try inClear.begin(PairingEvent.confirmation)
+        inClear.reply(.yes)
+        _ = inClear.sent
+        try inClear.receive(PairingEvent.key(PairingEvent.justWorksKey))
+        let without = try ResponderRun.encrypted()
+        let half = try ResponderRun.encrypted()
+        try half.receive(PairingEvent.key(RecordedKeys.legacyCentral))
+        let ended = try ResponderRun.encrypted()
+        ended.endLink()
+        let short = try ResponderRun.encrypted()
+        try short.receive(PairingEvent.key(PairingEvent.shortKey))
+        for run in [inClear, without, half, ended, short] {
+            run.loseAdapter()
+            #expect(run.failure == .pairing(.adapterLost) && run.stores == nil && run.ends.count == 1)
+            #expect(run.sent.isEmpty && !run.isRunning)
+        }
+    }
+
     /// The end of the link and the keys are read from two sockets, in any order.
     @Test func aCentralIsBondedWhoseKeysAreReadAfterTheEndOfItsLink() throws {
         let run = try ResponderRun.encrypted()
@@ -359,6 +403,27 @@ import Testing
             run.finish(.removeKeys(disconnects: false))
             #expect(run.failure == .pairing(failure))
         }
+    }
+
+    /// A central begins again, without anything to compare, while the lists are being loaded.
+    @Test func aQuestionThatTakesThePlaceOfOneThatWaitsIsCheckedToo() throws {
+        let run = ResponderRun()
+        run.allow { permission, _ in permission.level = .authenticated }
+        try run.ask(PairingEvent.comparison)
+        #expect(run.sent.isEmpty && run.begins == 1)
+        try run.ask(PairingEvent.confirmation)
+        #expect(run.sent == [.reject])
+        run.mayBegin()
+        #expect(run.takeQuestions().isEmpty)
+        run.finish(.reject)
+        #expect(run.failure == .pairing(.notProtected) && run.ends.count == 1 && !run.isRunning)
+        // One with something to compare is asked in its place.
+        let other = ResponderRun()
+        other.allow { permission, _ in permission.level = .authenticated }
+        try other.ask(PairingEvent.passkeyRequest)
+        try other.ask(PairingEvent.comparison)
+        other.mayBegin()
+        #expect(other.takeQuestions() == [.compare(123_456)] && other.sent.isEmpty)
     }
 
     @Test(.row("S09")) func aCentralThatClaimsAnotherBondIsDisconnected() throws {

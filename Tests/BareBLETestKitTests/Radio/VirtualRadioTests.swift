@@ -1,9 +1,10 @@
 import BLECore
 import BLELinux
 import BareBLE
-import BareBLETestKit
 import TestSupport
 import Testing
+
+@testable import BareBLETestKit
 
 @Suite("Virtual radio", .timeLimit(.minutes(10)))
 struct VirtualRadioTests {
@@ -160,6 +161,30 @@ struct VirtualRadioTests {
             }
             await radio.setLowEnergy(false)
             await #expect(throws: BLEError(.lowEnergyOff, during: "", because: "")) { try await central.connect(id) }
+        }
+    }
+
+    @Test("A program that begins without permission for commands receives no LE events")
+    func lowEnergyEventsNeedThePermission() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.add(.heartRate)
+            let trusted = try await radio.open(0).get()
+            await radio.setPermissions([.administration])
+            let restricted = try await radio.open(0).get()
+            await radio.setPermissions([.commands, .administration])
+            let sockets = [trusted.commands, trusted.reports, restricted.commands, restricted.reports].map {
+                RawSocket($0)
+            }
+            let device = try await Central(radio: radio).connect(toFirst: .services(0x180D)).peripheral
+            await device.disconnect()
+            await time.settle()
+            // Events, without their parameters.
+            let events = sockets.map { socket in
+                Set(socket.received().filter { $0.hasPrefix("04") }.map { String($0.prefix(4)) })
+            }
+            #expect(events[0].contains("0405") && events[1] == ["043e"])
+            #expect(events[2].contains("0405") && events[3].isEmpty)
         }
     }
 

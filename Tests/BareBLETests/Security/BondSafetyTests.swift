@@ -690,6 +690,34 @@ import Testing
         }
     }
 
+    /// While the disk works for others, the marks and the notes wait for it.
+    @Test func aKeyThatHasWorkedAgainIsNotLeftRejectedByASlowDisk() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            let bonds: BondedDevices = await bench.central.adapter.bonds
+            let disk = HangingDisk()
+            defer { disk.open() }
+            let working = time.task {
+                try await bonds.change(during: "test the disk") { _ in disk.respond() }
+            }
+            while !disk.isAsked, !Task.isCancelled { await Task.yield() }
+            for _ in 1...2 {
+                _ = time.task { await bonds.markRejected(bench.id) }
+                while bonds.record(of: bench.id)?.state == .good {
+                    try Task.checkCancellation()
+                    await Task.yield()
+                }
+                bonds.recordEncryption(bench.id)
+                #expect(bonds.record(of: bench.id)?.state == .good)
+            }
+            disk.open()
+            try await working.value
+            try await time.clock.sleep(for: .seconds(1))
+            #expect(try await bench.central.bonds().map(\.rejectedSince) == [nil])
+        }
+    }
+
     /// By its application, also after the last look at what was forgotten.
     @Test func aBondThatIsForgottenWhileItsCentralPairsIsNotKept() async throws {
         let adapter = Lock<Adapter?>(nil)
@@ -711,6 +739,30 @@ import Testing
             #expect(await bench.paired().isEmpty)
             #expect(try await bench.central.bonds().isEmpty)
             #expect(await bench.radio.longTermKeys().isEmpty)
+        }
+    }
+
+    /// A later call takes the place of an earlier one, which may still wait for the kernel.
+    @Test func aCancelledPermissionWithdrawsNoLaterOne() async throws {
+        try await PairingBench.run { bench in
+            try await bench.local.allowPairing(.justWorks)
+            await bench.local.refusePairing()
+            let adapter = await bench.central.adapter
+            // Load Identity Resolving Keys, with none: the settings of pairing wait for its end, which takes 6 s.
+            await bench.radio.ignoreManagementPacket([0x30, 0, 0, 0, 2, 0, 0, 0])
+            let loading = bench.time.task { try await adapter.loadKeys(in: .unlimited("load keys")) }
+            try await bench.sleep(.seconds(1))
+            await bench.radio.ignoreManagementPacket(nil)
+            let first = bench.time.task { try await bench.local.allowPairing(.justWorks) }
+            try await bench.sleep(.seconds(1))
+            let second = bench.time.task { try await bench.local.allowPairing(.justWorks) }
+            try await bench.sleep(.seconds(1))
+            first.cancel()
+            await #expect(throws: error(.cancelled)) { try await first.value }
+            #expect(await bench.local.allowsPairing)
+            try await second.value
+            _ = await loading.result
+            #expect(await bench.local.allowsPairing)
         }
     }
 

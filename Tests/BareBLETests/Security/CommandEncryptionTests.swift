@@ -96,6 +96,30 @@ import Testing
         }
     }
 
+    /// The kernel has no key of it to remove, and would end no link with one.
+    @Test func aBondThatIsForgottenWhileItEncryptsALinkLeavesNone() async throws {
+        try await VirtualTime.run { time in
+            let restricted = try await Restricted(try await SecurityBench(time))
+            let bench = restricted.bench
+            await bench.radio.delayEncryption(by: .seconds(1))
+            let requests = await bench.device.requestCount
+            let connecting = time.task { try await restricted.central.connect(bench.id) }
+            while restricted.linkCommands.last != .leEnableEncryption {
+                try await time.clock.sleep(for: .milliseconds(10))
+            }
+            try await restricted.central.forgetBond(with: bench.id)
+            let failure = await #expect(throws: BLEError.self) { _ = try await connecting.value }
+            #expect(failure?.code == .notBonded && failure?.reason.contains("forgotten") == true)
+            while bench.radio.system.linkHandle(0, bench.id.address) != nil {
+                try await time.clock.sleep(for: .milliseconds(10))
+            }
+            #expect(restricted.linkCommands == [.leExtendedCreateConnection, .leEnableEncryption, .disconnect])
+            #expect(await bench.device.requestCount == requests)
+            #expect(await bench.device.encryptionCount == 1)
+            #expect(try await restricted.central.bonds().isEmpty)
+        }
+    }
+
     @Test func theKeyIsInNoTrace() async throws {
         try await VirtualTime.run { time in
             let restricted = try await Restricted(
@@ -471,19 +495,9 @@ import Testing
     /// the links has the handle of the one before.
     @Test func theKernelEncryptsEachLinkWhereNoBeginningIsReported() async throws {
         try await VirtualTime.run { time in
-            let silent = Lock<[Int32]>([])
-            defer { for descriptor in silent.withLock({ $0 }) { MemoryFile.close(descriptor) } }
             let restricted = try await Restricted(
                 try await SecurityBench(time), permissions: .administration, empties: false,
                 change: { system in
-                    let open = system.open
-                    system.open = { index throws(SystemCallError) in
-                        var sockets = try open(index)
-                        let (near, far) = try LinkSocket.pair()
-                        silent.withLock { $0.append(far) }
-                        sockets.reports = HCISocket(adopting: near)
-                        return sockets
-                    }
                     let connect = system.connect
                     system.connect = { own, type, peer, timeout, level throws(SystemCallError) in
                         let socket = try connect(own, type, peer, timeout, level)
