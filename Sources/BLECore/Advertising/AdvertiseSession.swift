@@ -712,6 +712,10 @@ extension AdvertiseSession {
         return nil
     }
 
+    /// A Boolean value that indicates whether sets of a killed program are still looked for, at the handles that no
+    /// other process has.
+    package var isSweeping: Bool { sweep != nil }
+
     /// The handles that no other process may have: those of the sets that are not removed, and those where sets of a
     /// killed program are still looked for.
     package var usedHandles: Set<UInt8> {
