@@ -6,8 +6,9 @@ internal import BLELinux
 // request twice.
 //
 // A refused request is retried by `recovering` alone, with the whole call, as `CallRecovery` decides. What
-// `ensureDiscovered` counts are no retries: each discovery that it begins is of what is unknown at that moment, and a second one follows
-// where the peer has changed its services during the first. The count bounds the call of a peer that does so each time.
+// `ensureDiscovered` counts are no retries: each discovery that it begins is of what is unknown at that moment, and
+// a second one follows where the peer has changed its services during the first. The count bounds the call of a peer
+// that does so each time.
 
 extension Peripheral {
     /// The longest time for a discovery, at any pace of the peer.
