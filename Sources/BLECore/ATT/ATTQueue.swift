@@ -392,7 +392,7 @@ extension ATTQueue {
                 continue
             }
             guard let id = operation.id else { continue }
-            if opcode.usesKnownHandle { hasUnreportedChange = false }
+            hasUnreportedChange = false
             actions.append(.finish(id, .failure(Self.outOfSync(opcode, operation.pdu))))
         }
         waiting = kept

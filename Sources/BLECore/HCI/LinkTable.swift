@@ -322,8 +322,11 @@ extension LinkTable {
     }
 
     /// Has a task wait for the end of the link with a handle; `false` where that has ended already.
-    package mutating func awaitEnd(of handle: ConnectionHandle, _ waiter: UInt64) -> Bool {
-        guard lastEnd(of: handle) == nil else { return false }
+    ///
+    /// - Parameter isUnseen: Whether its beginning was not reported, so that the last end may be an earlier link's.
+    package mutating func awaitEnd(of handle: ConnectionHandle, isUnseen: Bool = false, _ waiter: UInt64) -> Bool {
+        let end = isUnseen ? unseenEnd(of: handle) : lastEnd(of: handle)
+        guard end == nil else { return false }
         entries[handle, default: Entry()].endWaiters.append(waiter)
         return true
     }

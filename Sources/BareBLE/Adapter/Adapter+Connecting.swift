@@ -439,8 +439,12 @@ extension Adapter {
         var name = target.peer
         var otherName: PeerID?
         if required != nil { _ = coordinator.takeRejection(by: target.peer) }
-        // Nothing reports the link that the kernel is to make, and its handle may be an earlier one's.
-        if handle == nil, !mayCommand { links.attemptBegins() }
+        // Nothing reports the link that the kernel is to make, and its handle may be an earlier one's, whose end may
+        // wait to be read.
+        if handle == nil, !mayCommand {
+            commandsReadable()
+            links.attemptBegins()
+        }
         if let handle, target.isBonded {
             // A socket that attaches before the kernel has filed the link, or by another name, has it look for the
             // peer, for good. The kernel has the link of a bond that is to be replaced under the address on air.
@@ -460,7 +464,7 @@ extension Adapter {
         } catch {
             // Before the link is ended for it, which is no rejection.
             let failure = required == nil ? nil : rejection(by: target.peer, of: handle)
-            if case .encryption = error, let handle { await endUnencrypted(handle) }
+            if case .encryption = error, let handle { await disconnectAndWait(handle) }
             if let failure { throw .encryption(failure) }
             throw error
         }
@@ -476,7 +480,7 @@ extension Adapter {
                 if let handle, known != handle { throw .linkLost(links.lastEnd(of: handle)) }
                 discarded = try await encrypt(&socket, known, required)
             } catch {
-                if let known { await endUnencrypted(known) }
+                if let known { await disconnectAndWait(known) }
                 // A link that never came to life is initiated again, as any other.
                 if case .linkLost(.connectionFailedToBeEstablished?) = error {
                     throw .connect(.notEstablished, errno: 0)
@@ -492,12 +496,6 @@ extension Adapter {
     /// kernel handles it, and the socket stays connected for so long.
     private func checkNotEnded(_ handle: ConnectionHandle) throws(AttachError) {
         if links.lastEnd(of: handle) != nil { throw .connect(.notEstablished, errno: 0) }
-    }
-
-    /// Disconnects a link that was not encrypted. Its end is awaited where it is reported: the kernel has the link until
-    /// then, and the next turn or connect would attach to it, and end with it.
-    private func endUnencrypted(_ handle: ConnectionHandle) async {
-        if mayCommand { await disconnectAndWait(handle) } else { await disconnect(handle) }
     }
 
     /// Attaches a socket to a link to a bonded peer where the kernel was given no keys: once it is encrypted by a
@@ -571,7 +569,7 @@ extension Adapter {
     private func end(
         _ handle: ConnectionHandle, of target: ConnectTarget, _ failure: EncryptionFailure
     ) async -> AttachError {
-        if links.lastEnd(of: handle) == nil { await endUnencrypted(handle) }
+        if links.lastEnd(of: handle) == nil { await disconnectAndWait(handle) }
         if target.required == nil {
             if case .cancelled = failure { return .cancelled }
             return .connect(.notEstablished, errno: 0)

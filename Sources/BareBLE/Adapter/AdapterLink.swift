@@ -170,7 +170,10 @@ extension Adapter {
         if !isSent { send(command, for: .none) }
     }
 
-    /// Disconnects a link and waits until it is gone, so that the next attempt makes a new one.
+    /// Disconnects a link and waits until it is gone: the kernel has it until then, and the next turn or connect would
+    /// attach to it, and end with it.
+    ///
+    /// Without CAP_NET_RAW the kernel refuses the command. The peer, or the kernel itself, may be ending the link then.
     ///
     /// The command may have to wait for others to which a silent controller does not respond, 2 s each: the end is not
     /// awaited for so long.
@@ -195,7 +198,7 @@ extension Adapter {
     private func awaitEnd(of handle: ConnectionHandle, until deadline: BootInstant) async {
         guard !Task.isCancelled else { return }
         let (_, number) = await suspend(until: deadline) { number in
-            if !links.awaitEnd(of: handle, number) { wake(number) }
+            if !links.awaitEnd(of: handle, isUnseen: !mayCommand, number) { wake(number) }
         }
         links.cancelAwaitingEnd(of: handle, number)
     }

@@ -136,10 +136,13 @@ extension Peripheral {
     func write(
         _ writes: [SubscriptionHub.CCCDWrite]
     ) -> [Task<Result<Void, OperationFailure>, Never>] {
-        writes.map { write in
+        let changes = peerDatabase.state.changeCount
+        return writes.map { write in
             Task(executorPreference: loop) {
                 let result = await self.configure(write)
-                if case .failure(let failure) = result, failure.saysOutOfSync, await self.hasNoCaller(write) {
+                if case .failure(let failure) = result, failure.saysOutOfSync,
+                    await self.isUnhandled(write, since: changes)
+                {
                     await self.resynchronizeLater()
                 }
                 await self.configured(write, result)
@@ -148,9 +151,12 @@ extension Peripheral {
         }
     }
 
-    /// Whether no call handles the refusal of a write: the last subscriber of the value leaves, or has stopped waiting.
-    private func hasNoCaller(_ write: SubscriptionHub.CCCDWrite) -> Bool {
-        write.isDisabling || !subscriptionHub.isWanted(write.valueHandle)
+    /// Whether nothing else follows from the refusal of a write that began when there were `changes`: no call handles
+    /// it, because the last subscriber of the value leaves, or has stopped waiting, and no change has been announced
+    /// since, which leads to a rediscovery of its own.
+    private func isUnhandled(_ write: SubscriptionHub.CCCDWrite, since changes: UInt64) -> Bool {
+        guard changes == peerDatabase.state.changeCount else { return false }
+        return write.isDisabling || !subscriptionHub.isWanted(write.valueHandle)
     }
 
     private func configured(_ done: SubscriptionHub.CCCDWrite, _ result: Result<Void, OperationFailure>) {

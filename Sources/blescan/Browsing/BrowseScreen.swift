@@ -190,7 +190,8 @@ struct BrowseScreen: Sendable {
         EquivalentCommand.Target(peer: peer?.description ?? "PEER", options: linkOptions)
     }
 
-    private var isConnected: Bool {
+    /// Whether a value can be read or written now.
+    var isConnected: Bool {
         if case .connected = link { return true }
         return false
     }

@@ -318,7 +318,7 @@ struct BrowseView {
         let room = max(1, area.columns - line.width - 1)
         line.add(ScreenText.clippedInFront(ScreenText.shown(typed, look), to: room, look))
         line.add(look.isUnicode ? "▏" : "_")
-        let hint = "  Enter writes · Esc cancels"
+        let hint = screen.isConnected ? "  Enter writes · Esc cancels" : "  Esc cancels"
         if line.width + hint.count <= area.columns { line.add(hint, .dim) }
         return lines + [line]
     }

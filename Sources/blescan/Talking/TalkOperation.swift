@@ -20,7 +20,7 @@ enum TalkOperation {
         // A comment has no words: an apostrophe in it begins no quote.
         if line.first(where: { !$0.isWhitespace }) == "#" { return nil }
         var words = try TalkWords.split(line)
-        guard let name = words.first, !name.hasPrefix("#") else { return nil }
+        guard let name = words.first else { return nil }
         words.removeFirst()
         if ValueOptions.withoutTexts(words).contains("--help") || words == ["-h"] {
             self = .help

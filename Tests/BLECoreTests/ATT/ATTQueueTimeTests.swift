@@ -107,10 +107,13 @@ import Testing
         #expect(link.wrongs.isEmpty)
     }
 
-    @Test("a change that another caller knows refuses no later request", .row("G21"))
-    func aChangeThatACallerKnowsRefusesNoLaterRequest() {
+    /// That caller may have waited for a read, or for a search.
+    @Test(
+        "a change that another caller knows refuses no later request", .row("G21"),
+        arguments: ["0a0400", "100100ffff0028"])
+    func aChangeThatACallerKnowsRefusesNoLaterRequest(waiting: String) {
         let link = QueueOwner()
-        let (first, second) = (link.enqueue("0a0300"), link.enqueue("0a0400"))
+        let (first, second) = (link.enqueue("0a0300"), link.enqueue(waiting))
         link.cancel(first)
         link.receive("010a030012")
         #expect(link.result(second) == "refused 12")

@@ -196,8 +196,12 @@ import Testing
         #expect(table.lastEnd(of: handle) != nil && table.unseenEnd(of: handle) == nil)
         table.attemptBegins()
         #expect(table.unseenEnd(of: handle) == nil && table.encryptionFailure(of: handle) == nil)
-        _ = try table.ended(disconnection(reason: "3e"), at: start)
+        let isAwaited = table.awaitEnd(of: handle, isUnseen: true, 7)
+        let woken = try table.ended(disconnection(reason: "3e"), at: start)
+        #expect(isAwaited && woken == [7])
         #expect(table.unseenEnd(of: handle) == .connectionFailedToBeEstablished)
+        let isAwaitedAgain = table.awaitEnd(of: handle, isUnseen: true, 8)
+        #expect(!isAwaitedAgain)
         table.attemptBegins()
         #expect(table.unseenEnd(of: handle) == nil)
     }

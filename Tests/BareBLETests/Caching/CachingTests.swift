@@ -288,6 +288,42 @@ import Testing
         }
     }
 
+    /// An announcement has ended the subscription, and leads to a rediscovery already.
+    @Test func aRefusedSubscriptionThatAnAnnouncementHasEndedLeadsToNoFurtherRequest() async throws {
+        try await VirtualTime.run { time in
+            let peripheral = VirtualPeripheral(Self.battery, time: time)
+            let central = Central(time: time)
+            let cache = try await cache(of: peripheral, through: central)
+            let (device, _) = try await reconnect(to: peripheral, ConnectOptions(cache: cache), through: central)
+            #expect(try await device.read(0x2A19) == [50])
+            while await !peripheral.isSubscribed(to: 0x2A05) { try await time.clock.sleep(for: .milliseconds(1)) }
+            try await isSettled(device, at: peripheral)
+            let database = try #require(await device.database)
+            let announcing = try #require(database.characteristics(0x2A05).first?.valueHandle)
+            let level = try #require(database.characteristics(0x2A19).first)
+            let configuration = try #require(database.cccd(of: level)?.handle)
+            await peripheral.stopResponding()
+            let subscribing = time.task { _ = try await device.subscribe(to: 0x2A19) }
+            // Time continues when the response is awaited.
+            try await time.clock.sleep(for: .seconds(1))
+            let (first, last) = (UInt8(level.valueHandle), UInt8(configuration))
+            await peripheral.send(raw: [0x1D, UInt8(announcing), 0, first, 0, last, 0])
+            await #expect(throws: BLEError.self) { try await subscribing.value }
+            try await time.clock.sleep(for: .seconds(1))
+            await peripheral.resumeResponding()
+            let before = await peripheral.transcript.steps.count
+            // Error Response: Write Request, Database Out Of Sync.
+            await peripheral.send(raw: [0x01, 0x12, UInt8(configuration), 0, 0x12])
+            try await time.clock.sleep(for: .seconds(10))
+            let hashReadings = await peripheral.transcript.steps.dropFirst(before).count { step in
+                guard case .sent(let pdu) = step.event else { return false }
+                return pdu.first == 0x08 && pdu.suffix(2) == [0x2A, 0x2B]
+            }
+            #expect(hashReadings == 0)
+            #expect(try await device.read(0x2A19) == [50])
+        }
+    }
+
     /// A peer that is out of sync forever does not keep a call going.
     @Test func outOfSyncForeverEnds() async throws {
         let refusing = VirtualService(

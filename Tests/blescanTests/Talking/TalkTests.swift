@@ -414,6 +414,11 @@ import Testing
         let isComment = try TalkOperation(line) == nil
         #expect(isComment)
     }
+
+    @Test(arguments: ["'#x'", "\"#x\" 2a19"]) func aQuotedNumberSignBeginsNoComment(_ line: String) throws {
+        let failure = try #require(throws: Failure.self) { try TalkOperation(line) }
+        #expect(failure.message == "there is no operation '#x'" && failure.status == .usage)
+    }
 }
 
 /// The line at the prompt.
