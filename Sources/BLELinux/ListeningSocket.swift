@@ -105,8 +105,10 @@ package struct ListeningSocket: ~Copyable, Sendable {
 
     /// The descriptor, for the event loop only.
     package let descriptor: Int32
-    /// The file of a Unix socket, once it is bound.
+    /// The path of a Unix socket, once it is bound.
     private var path: String?
+    /// What was at that path then. It is not used again for another file while this socket is open.
+    private var file: FileIdentity?
     /// The PSM of a listener for channels; 0 of one for links.
     package private(set) var psm: UInt16 = 0
     /// The next link of a simulated radio, whose packets at the descriptor each announce one.
@@ -153,7 +155,8 @@ package struct ListeningSocket: ~Copyable, Sendable {
 
     deinit {
         guard !isGivenAway else { return }
-        if let path { unsafe _ = unlink(path) }
+        // Another program may have replaced it.
+        if let path, FileIdentity(at: path) == file { unsafe _ = unlink(path) }
         OwnedDescriptor.closeSocket(descriptor)
     }
 
@@ -237,6 +240,7 @@ package struct ListeningSocket: ~Copyable, Sendable {
         }
         try SystemCallError.check("bind", result)
         socket.path = path
+        socket.file = FileIdentity(at: path)
         try SystemCallError.check("listen", ble_listen(socket.descriptor, backlog))
         return socket
     }
@@ -252,7 +256,10 @@ package struct ListeningSocket: ~Copyable, Sendable {
         }
         let flags = fcntl(descriptor, F_GETFL)
         if flags >= 0 { _ = fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) }
-        if case .unix(let path) = address { self.path = path }
+        if case .unix(let path) = address {
+            self.path = path
+            file = FileIdentity(at: path)
+        }
     }
 
     /// Releases the descriptor, which still listens.
@@ -323,6 +330,20 @@ package struct ListeningSocket: ~Copyable, Sendable {
         guard let link else { return nil }
         let socket = LinkSocket(adopting: link.descriptor, reportedReason: link.reportedReason)
         return AcceptedLink(socket: socket, peer: link.peer, handle: link.handle)
+    }
+}
+
+/// What distinguishes a file from a later one with the same path.
+private struct FileIdentity: Equatable, Sendable {
+    private let device: UInt64
+    private let number: UInt64
+
+    /// Looks at a path; `nil` if nothing is there.
+    init?(at path: String) {
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0 else { return nil }
+        device = UInt64(status.st_dev)
+        number = UInt64(status.st_ino)
     }
 }
 

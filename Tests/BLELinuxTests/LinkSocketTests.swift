@@ -34,6 +34,19 @@ import Testing
         #expect(receiver.receive(into: &buffer) == .packet(count: 1, length: 1))
     }
 
+    @Test func aListenerRemovesItsOwnFileAlone() throws {
+        let folder = try Folder(inMemory: true)
+        let path = folder.path + "/links"
+        let first = try ListeningSocket.unix(path: path)
+        // Another program takes the path.
+        try FileManager.default.removeItem(atPath: path)
+        let second = try ListeningSocket.unix(path: path)
+        _ = consume first
+        _ = try LinkSocket.connectedUnix(path: path)
+        _ = consume second
+        #expect(!FileManager.default.fileExists(atPath: path))
+    }
+
     /// A packet that the kernel has no time of, as one that was put together from fragments, has not arrived now.
     @Test func arrivalsAreInOrderAndNeverInvented() throws {
         let (near, far) = try LinkSocket.pair()

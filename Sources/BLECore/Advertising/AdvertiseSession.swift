@@ -9,7 +9,8 @@
 // - One command of the session is out at a time. `advance` alone sends, and it looks at all sets again: what is
 //   requested meanwhile changes the goal of a set, and takes effect with the response.
 // - `start` ends exactly once, by `started` or `failed`, and so does `stop`, by `stopped`; a stop also ends a start
-//   that is under way. After `failed` and `stopped` the identifier means nothing.
+//   that is under way. After `failed` and `stopped` the identifier means nothing. A start that is refused while this
+//   program connects does not fail for that: it follows the connect.
 // - A set that has started never ends by itself. Whatever fails afterwards is retried after a pause that doubles up to
 //   30 s, and is short again after the set was on air for 10 s. Interruptions that end at once, as by a central, are
 //   part of that time.
@@ -384,7 +385,13 @@ extension AdvertiseSession {
     package mutating func resume(at now: BootInstant) -> [Action] {
         let actions = acknowledgePause()
         pausing = .no
-        for index in entries.indices where entries[index].pause == .requested {
+        for index in entries.indices {
+            if case .start = entries[index].goal {
+                // It may have been refused because of the attempt.
+                entries[index].retry.reset()
+            } else if entries[index].pause != .requested {
+                continue
+            }
             entries[index].notBefore = nil
         }
         return actions + advance(at: now)
@@ -705,6 +712,10 @@ extension AdvertiseSession {
         return nil
     }
 
+    /// A Boolean value that indicates whether sets of a killed program are still looked for, at the handles that no
+    /// other process has.
+    package var isSweeping: Bool { sweep != nil }
+
     /// The handles that no other process may have: those of the sets that are not removed, and those where sets of a
     /// killed program are still looked for.
     package var usedHandles: Set<UInt8> {
@@ -878,6 +889,8 @@ extension AdvertiseSession {
         switch entries[index].goal {
         case .start:
             entries[index].notBefore = now + entries[index].retry.nextPause()
+            // Some controllers do not advertise while they initiate.
+            if case .out = ownCommandStatus, failure.status == .commandDisallowed { return [] }
             guard Self.isFinal(failure) || entries[index].retry.isExhausted else {
                 return []
             }

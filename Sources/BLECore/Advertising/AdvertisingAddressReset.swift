@@ -57,7 +57,7 @@ package struct AdvertisingAddressReset: ~Copyable {
         case send(Command)
         /// Read what instances the kernel has, and call `featuresRead` with the result.
         case readFeatures
-        /// A run has ended.
+        /// A run has ended that began after `keep`, or that no other one follows.
         case finish(Failure?)
     }
 
@@ -84,6 +84,8 @@ package struct AdvertisingAddressReset: ~Copyable {
     private var isNeeded = false
     /// Whether the last run has failed.
     private var hasFailed = false
+    /// Whether the run that is under way began before the address was to be kept: its end says nothing of that.
+    private var isFormerRun = false
     /// No run before this instant; set while the address is to be kept.
     private var notBefore: BootInstant?
     private var retry = AdvertisingRetry()
@@ -145,6 +147,7 @@ package struct AdvertisingAddressReset: ~Copyable {
         self.kernel = kernel
         learn(kernel, own)
         isNeeded = true
+        isFormerRun = !usedNumbers.isEmpty
         notBefore = now
         return true
     }
@@ -155,6 +158,7 @@ package struct AdvertisingAddressReset: ~Copyable {
         isOutdated = false
         isNeeded = false
         hasFailed = false
+        isFormerRun = false
         notBefore = nil
         retry.reset()
     }
@@ -169,6 +173,7 @@ package struct AdvertisingAddressReset: ~Copyable {
             return [.readFeatures]
         }
         isNeeded = false
+        isFormerRun = false
         let taken = used.union(known)
         let free = (1...InstanceSession.greatestNumber).reversed().first { number in
             number <= kernel.maximumInstances && !taken.contains(number)
@@ -314,6 +319,8 @@ package struct AdvertisingAddressReset: ~Copyable {
     ) -> [Action] {
         state = .idle
         hasFailed = failure != nil
+        // The run that was requested since then follows at once, and reports its own end.
+        guard !isFormerRun else { return [] }
         notBefore = now + pause
         return [.finish(failure)]
     }

@@ -175,10 +175,11 @@ final class AdvertiseCoordinator {
         for number in stopping.removeValue(forKey: id) ?? [] { stops.resume(number, failure) }
     }
 
-    /// Releases what no set uses, once no set is being started: until then what killed programs have left is being
-    /// removed.
+    /// Releases what no set uses, so that another program can start one, unless what killed programs have left is being
+    /// removed for a start.
     private func releaseHandles() {
-        if starting.isEmpty { handles.release(except: machine?.usedHandles ?? []) }
+        if !starting.isEmpty, machine?.isSweeping ?? false { return }
+        handles.release(except: machine?.usedHandles ?? [])
     }
 
     /// Takes all sets off air for a connection attempt, and waits for that.

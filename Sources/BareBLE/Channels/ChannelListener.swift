@@ -135,7 +135,8 @@ public final class ChannelListener: Sendable {
 
     /// Accepts no more channels. The call returns when the PSM is free.
     public func stop() async {
-        guard token.dismiss() else { return }
+        _ = token.dismiss()
+        // Also in a further call: the first one may not have come to it.
         await Task(executorPreference: loop) { [acceptor] in acceptor.end() }.value
     }
 }

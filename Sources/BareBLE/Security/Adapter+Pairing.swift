@@ -51,7 +51,8 @@ extension Adapter {
                 security.pairing.begin(
                     PairingContext(
                         waiter: number, peer: peer, identity: identity(of: peer) ?? peer, link: link,
-                        descriptor: descriptor, options: options))
+                        descriptor: descriptor, wasEncrypted: linkSecurity(of: link, descriptor).isEncrypted,
+                        options: options))
                 perform(coordinator.pair(demand, number))
             }
             switch wake {
@@ -100,7 +101,7 @@ extension Adapter {
         case .never: if isRejected { throw BLEError(bondRejectedBy: record.identity, during: "pair") }
         }
         try checkStrength(of: record, options.require, during: "pair")
-        guard linkSecurity(of: link, descriptor).isEncrypted else {
+        guard linkSecurity(of: link, descriptor).isEncrypted, !security.centrals.hasFailed(on: link) else {
             throw BLEError(
                 .pairingFailed, subject: "\(link.peer)", during: "pair",
                 because: "there is a bond, and this link was made without it",
@@ -214,11 +215,21 @@ extension Adapter {
         if case .failure(.notEncrypted) = result, let link = rest?.context.link, links.isCurrent(link) {
             coordinator.cannotPair()
         }
+        if case .failure(let failure) = result, let context = rest?.context { noteKey(of: context, after: failure) }
         wake(
             waiter,
             .paired(
                 result.map { _ in rest?.stored }
                     .mapError { PairingFailure(reason: $0, storeFailure: rest?.storeFailure) }))
+    }
+
+    /// Notes a link that is encrypted with the key of a pairing that has failed.
+    private func noteKey(of context: PairingContext, after failure: PairingExchange.Failure) {
+        let link = context.link
+        guard !context.wasEncrypted, failure != .alreadyEncrypted, links.isCurrent(link),
+            linkSecurity(of: link, context.descriptor).isEncrypted
+        else { return }
+        security.centrals.failed(on: link) { links.isCurrent($0) }
     }
 
     private func readSecurity() {

@@ -6,7 +6,8 @@ internal import BLECore
 // Invariants
 // - The owner is one local peripheral, from `begin` to `end`.
 // - While a central pairs, its link has no bond: an earlier one is not the one whose key is being made. A link on which
-//   a pairing has failed has none until it ends: the link may be encrypted with a key that belongs to no bond.
+//   a pairing has failed has none until it ends: the link may be encrypted with a key that belongs to no bond. That also
+//   counts for a pairing of this side that has encrypted the link.
 // - A pairing keeps the options that it began with.
 // - A bond that is forgotten while its central pairs is not stored afterwards.
 
@@ -83,7 +84,10 @@ final class CentralPairings {
     var pairing: ServedCentral? { current?.central }
 
     /// Whether the key that encrypts a link may not be that of the bond with its peer.
-    func isUnproven(_ link: LinkIdentity) -> Bool { current?.central.link == link || unproven.contains(link) }
+    func isUnproven(_ link: LinkIdentity) -> Bool { current?.central.link == link || hasFailed(on: link) }
+
+    /// Whether a pairing has failed on a link.
+    func hasFailed(on link: LinkIdentity) -> Bool { unproven.contains(link) }
 
     /// A central begins to pair, or is asked about again; returns the options of its pairing.
     func begin(_ central: ServedCentral) -> CentralPairingOptions? {
@@ -114,9 +118,16 @@ final class CentralPairings {
     func finish(isPaired: Bool, whereUp isUp: (LinkIdentity) -> Bool) -> (
         pairing: (central: ServedCentral, options: CentralPairingOptions)?, storeFailure: BLEError?
     ) {
-        if !isPaired, let link = current?.central.link { unproven = unproven.filter(isUp).union([link]) }
+        if !isPaired, let link = current?.central.link { failed(on: link, whereUp: isUp) }
         defer { (current, storeFailure) = (nil, nil) }
         return (current, storeFailure)
+    }
+
+    /// A pairing has failed on a link, which may be encrypted with its key.
+    ///
+    /// - Parameter isUp: Whether a link is up: of others nothing is kept.
+    func failed(on link: LinkIdentity, whereUp isUp: (LinkIdentity) -> Bool) {
+        unproven = unproven.filter(isUp).union([link])
     }
 
     /// Whether the central of a link is refused for the first time for this reason; keeps that it was.

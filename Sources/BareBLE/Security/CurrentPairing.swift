@@ -20,6 +20,8 @@ struct PairingContext {
     let link: LinkIdentity
     /// The descriptor of the link's socket, while `isUp`.
     let descriptor: Int32
+    /// Whether the link was encrypted when the pairing began.
+    let wasEncrypted: Bool
     let options: PairingOptions
 }
 

@@ -272,7 +272,9 @@ extension LocalPeripheral {
 
     /// Sends a value to the centrals that have subscribed, if all of them have room for it. It never waits.
     ///
-    /// A central that cannot receive so long a value does not get it; with `targets` that is an error.
+    /// The value becomes the stored one as well, if there is one, also where nothing was sent. A central that cannot
+    /// receive so long a value does not get it; with `targets` that is an error. One that may not have it, for a reason
+    /// that ``LocalPeripheral/UpdateOutcome`` names, does not get it either, and does not keep it from the others.
     ///
     /// - Returns: `false` if a central has no room: nothing was sent. `readyToUpdate` reports when to try again.
     /// - Throws: `BLEError` as `update(_:of:to:whenFull:timeout:)` does.

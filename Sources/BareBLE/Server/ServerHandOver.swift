@@ -39,6 +39,8 @@ final class ServerHandOver: @unchecked Sendable {
     /// What the run before has handed over; `nil` before `restore`.
     private var handed: HandedServer?
     private var isRestored = false
+    /// Resumes the links over a radio, while it runs.
+    private var resuming: Task<Void, Never>?
 
     init(on central: Central, services: PublishedServices, records: ClientRecords, links: ServedLinks) {
         self.central = central
@@ -100,8 +102,18 @@ final class ServerHandOver: @unchecked Sendable {
     /// there is none.
     func takeListener(at address: ListeningAddress) -> Int32? { handed?.takeListener(at: address) }
 
-    /// Serves the links over a radio again, while the table of links is open.
+    /// Serves the links over a radio again, while the table of links is open. Each call returns after the last of them.
     func resumeRadioLinks() async {
+        if let resuming { return await resuming.value }
+        guard handed != nil else { return }
+        // In a task of its own: a caller that is cancelled would close the links that are left.
+        let task = Task(executorPreference: central.loop) { await self.resumeAllRadioLinks() }
+        resuming = task
+        await task.value
+    }
+
+    private func resumeAllRadioLinks() async {
+        defer { resuming = nil }
         for link in handed?.takeLinks(overRadio: true) ?? [] {
             do throws(BLEError) {
                 let operation = "resume a link"

@@ -89,7 +89,8 @@ struct UpdateSender: Sendable {
         return outcomes.map { LocalPeripheral.UpdateResult(outcomes: $0) }
     }
 
-    /// Sends a value if all centrals have room for it; returns `false` if nothing was sent.
+    /// Sends a value if all centrals have room for it; returns `false` if nothing was sent. The value is stored in any
+    /// case, as by `update`.
     func tryUpdate(
         _ value: [UInt8], of characteristic: CharacteristicReference, to targets: Targets
     ) throws(BLEError) -> Bool {

@@ -800,6 +800,26 @@ import Testing
         }
     }
 
+    /// Some controllers do not advertise while they initiate.
+    @Test func aStartThatIsRefusedDuringAConnectFollowsIt() throws {
+        let run = AdvertiseRun(hasSets: false, at: start)
+        run.session.ownCommands(areOut: true, at: run.now)
+        let id = run.start(try Self.plan())
+        for _ in 0..<5 {
+            run.respond(while: { $0 != LESetAdvertisingEnable(isEnabled: true).bytes })
+            run.respond(.status(.commandDisallowed))
+            #expect(run.out == nil && run.events.isEmpty)
+            run.advance(by: .seconds(10))
+        }
+        run.respond(while: { $0 != LESetAdvertisingEnable(isEnabled: true).bytes })
+        run.respond(.status(.commandDisallowed))
+        #expect(run.out == nil && run.events.isEmpty)
+        run.session.ownCommands(areOut: false, at: run.now)
+        run.perform(run.session.resume(at: run.now))
+        run.respondAll()
+        #expect(run.events == [.started(id)] && run.controller.onAir.count == 1)
+    }
+
     @Test func aSetWhoseEndWasNotConfirmedDoesNotKeepAConnectWaiting() throws {
         let run = AdvertiseRun(hasSets: true, setLimit: 1, at: start)
         _ = run.started(try Self.plan())

@@ -49,6 +49,23 @@ import Testing
         #expect(run.sent == [addFour, removeFour] && run.isResting)
     }
 
+    /// A task that waits for the address waits for the run that follows.
+    @Test func theEndOfARunThatBeganBeforeTheAddressWasToBeKeptAgainIsNotReported() {
+        let run = ResetRun(at: start)
+        #expect(run.keep())
+        run.begin()
+        run.respond()
+        run.reset.release()
+        #expect(run.keep())
+        run.respond()
+        #expect(run.ends.isEmpty && !run.isResting)
+        run.begin()
+        run.respond()
+        run.respond()
+        #expect(run.sent == [addFour, removeFour, addFour, removeFour])
+        #expect(run.ends == [nil] && run.isResting)
+    }
+
     /// Without sets, the kernel reads the address from the commands; the instance would take the only set.
     @Test(arguments: [(0x1F07F, 5), (0x1FFFF, 1)] as [(UInt32, UInt8)])
     func withoutAdvertisingSetsOrWithOneNothingIsSent(_ flags: UInt32, _ maximum: UInt8) {

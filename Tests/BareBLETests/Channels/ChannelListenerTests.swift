@@ -1,9 +1,10 @@
 import BLECore
 import BLELinux
-import BareBLE
 import BareBLETestKit
 import TestSupport
 import Testing
+
+@testable import BareBLE
 
 /// Channels that centrals open, over socket pairs. What the kernel does is in `KernelChannelListenerTests`.
 @Suite(.virtualTime, .timeLimit(.minutes(5))) struct ChannelListenerTests {
@@ -179,6 +180,19 @@ import Testing
             let error = await #expect(throws: BLEError.self) { _ = try await bench.open(listener, central) }
             #expect(error?.code == .invalidArgument && error?.subject != nil)
             #expect(try await bench.local.listenForChannels(psm: 0x90).psm == 0x90)
+        }
+    }
+
+    @Test func eachCallOfStopReturnsWhenThePSMIsFree() async throws {
+        try await ServerBench.run { bench in
+            let listener = try await bench.local.listenForChannels(psm: 0x90)
+            let calls = (0..<2).map { _ in
+                bench.time.task {
+                    await listener.stop()
+                    return listener.acceptor.isListening
+                }
+            }
+            for call in calls { #expect(try await !call.value) }
         }
     }
 

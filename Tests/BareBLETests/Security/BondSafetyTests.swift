@@ -329,6 +329,25 @@ import Testing
         }
     }
 
+    /// The key of a pairing that makes no bond encrypts the link: another device may be at the address.
+    @Test func aBondThatAFailedPairingWasToReplaceDoesNotCountForTheLink() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            await bench.device.forgetBonds()
+            var security = VirtualSecurity()
+            security.keepsBonds = false
+            await bench.device.changeServices(to: SecurityBench.described(security))
+            let link = try await bench.central.connect(bench.id, ConnectOptions(security: .none))
+            await #expect(throws: error(.notBonded)) { try await link.pair(PairingOptions(replacing: .always)) }
+            #expect(await link.security.isEncrypted)
+            #expect(await link.security.bond == nil)
+            await #expect(throws: error(.pairingFailed)) { try await link.pair() }
+            #expect(try await bench.central.bonds().map(\.peer) == [bench.id])
+            await link.disconnect()
+        }
+    }
+
     @Test func aPasskeyThatThePeerDoesNotAskForIsNotIgnored() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time, VirtualSecurity(capability: .noInputNoOutput))

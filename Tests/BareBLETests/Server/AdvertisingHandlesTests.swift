@@ -7,8 +7,15 @@ import Testing
 
 /// Which advertising handles other processes may have.
 @Suite(.timeLimit(.minutes(10))) struct AdvertisingHandlesTests {
-    /// No adapter of a machine has this address, and no other test.
+    /// No adapter of a machine has these addresses, and no other test.
     private static let adapter = BluetoothAddress(rawValue: 0x00AA_7E57_0003)
+    private static let second = BluetoothAddress(rawValue: 0x00AA_7E57_0004)
+
+    private static func plan() throws -> AdvertisingPlan {
+        try AdvertisingPlan(
+            AdvertisementData.Payload(advertisingData: [2, 1, 6], scanResponse: []), kind: .connectable,
+            interval: .milliseconds(20)...(.milliseconds(40)))
+    }
 
     /// Owns the sets of an adapter whose controller has not responded yet.
     private actor Owner {
@@ -33,9 +40,12 @@ import Testing
 
         var outstanding: Int { advertiser.outstanding }
 
-        func start(_ plan: AdvertisingPlan) async {
-            _ = await advertiser.start(plan, of: AdvertisingHandlesTests.adapter) { _ in }
+        func start(_ plan: AdvertisingPlan, of adapter: BluetoothAddress) async {
+            _ = await advertiser.start(plan, of: adapter) { _ in }
         }
+
+        /// The controller has removed what may have been left at a handle.
+        func removed() { _ = advertiser.commandFinished(.leRemoveAdvertisingSet, nil) }
 
         func adapterDown() { _ = advertiser.adapterDown() }
     }
@@ -44,10 +54,8 @@ import Testing
     @Test func anAdapterThatIsOffKeepsNoHandleOfACancelledStart() async throws {
         try await VirtualTime.run { time in
             let owner = Owner(on: time.loop)
-            let plan = try AdvertisingPlan(
-                AdvertisementData.Payload(advertisingData: [2, 1, 6], scanResponse: []), kind: .connectable,
-                interval: .milliseconds(20)...(.milliseconds(40)))
-            let starting = time.task { await owner.start(plan) }
+            let plan = try Self.plan()
+            let starting = time.task { await owner.start(plan, of: Self.adapter) }
             while await owner.outstanding == 0, !Task.isCancelled { await Task.yield() }
             starting.cancel()
             try await starting.value
@@ -55,6 +63,24 @@ import Testing
             await owner.adapterDown()
             let other = try HandleReservation(0xE0, of: Self.adapter)
             _ = consume other
+        }
+    }
+
+    /// Another program may start one at the same moment.
+    @Test func aStartKeepsItsOwnHandleAloneOnceNothingIsLookedFor() async throws {
+        try await VirtualTime.run { time in
+            let owner = Owner(on: time.loop)
+            let plan = try Self.plan()
+            let starting = time.task { await owner.start(plan, of: Self.second) }
+            while await owner.outstanding == 0, !Task.isCancelled { await Task.yield() }
+            #expect(throws: HandleReservation.Failure.taken) { _ = try HandleReservation(0xE1, of: Self.second) }
+            await owner.removed()
+            let other = try HandleReservation(0xE1, of: Self.second)
+            #expect(throws: HandleReservation.Failure.taken) { _ = try HandleReservation(0xE0, of: Self.second) }
+            _ = consume other
+            starting.cancel()
+            try await starting.value
+            await owner.adapterDown()
         }
     }
 }
