@@ -178,6 +178,25 @@ import Testing
         await end(again, second)
     }
 
+    /// The key of the pairing encrypts the link, and belongs to no bond.
+    @Test func aPairingOfThisSideThatMakesNoBondPutsNothingInForce() async throws {
+        let (device, peer, link, first) = try await subscribed()
+        await end(link, first)
+        let second = try await start([sensor, battery], on: first.central)
+        await device.forgetBonds()
+        var stranger = VirtualDevice.lock
+        stranger.security?.keepsBonds = false
+        await device.changeServices(to: stranger)
+        let again = try await second.central.connect(peer, ConnectOptions(security: .none))
+        let options = PairingOptions(agent: .passkey(Passkey(123_456)!), replacing: .always)
+        await #expect(throws: error(.notBonded)) { try await again.pair(options) }
+        try await VirtualTimeTrait.time?.clock.sleep(for: .seconds(1))
+        #expect(await second.local.centrals.first?.security.isEncrypted == true)
+        #expect(await second.local.centrals.first?.isBonded == false)
+        #expect(await second.local.centrals.first?.subscriptions.isEmpty == true)
+        await end(again, second)
+    }
+
     @Test("the disk is written once in five seconds at most")
     func theDiskIsWrittenOnceInFiveSecondsAtMost() async throws {
         let (device, _, link, run) = try await subscribed()
