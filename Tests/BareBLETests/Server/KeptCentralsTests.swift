@@ -197,6 +197,31 @@ import Testing
         await end(again, second)
     }
 
+    /// No key is made on a link that is encrypted already. The pairing that is refused for that waits for its turn.
+    @Test func aPairingThatMakesNoKeyTakesTheBondFromNoLink() async throws {
+        let time = try #require(VirtualTimeTrait.time)
+        let (device, _, link, run) = try await subscribed()
+        let access = AttributeAccess(AccessRequirement(.encrypted, isBonded: true))
+        try await run.local.publish(
+            LocalService(0xFFE0, [LocalCharacteristic(0xFFE1, .read, value: .fixed([5]), access: access)]))
+        let value = try await handle(0xFFE1, run)
+        // Set Bondable, with which the permission begins; the library waits six seconds for it.
+        await radio.ignoreManagementPacket([9, 0, 0, 0, 1, 0, 1])
+        let local = run.local
+        let allowing = time.task { try await local.allowPairing(.justWorks) }
+        await time.settle()
+        let options = PairingOptions(agent: .passkey(Passkey(123_456)!), replacing: .always)
+        let again = time.task { try await link.pair(options) }
+        await time.settle()
+        await device.send(raw: [0x0A] + value.bytes)
+        await time.settle()
+        #expect(await device.transcript.steps.contains { $0.event == .sent([0x0B, 5]) })
+        await #expect(throws: error(.pairingFailed)) { _ = try await again.value }
+        _ = await allowing.result
+        await radio.ignoreManagementPacket(nil)
+        await end(link, run)
+    }
+
     @Test("the disk is written once in five seconds at most")
     func theDiskIsWrittenOnceInFiveSecondsAtMost() async throws {
         let (device, _, link, run) = try await subscribed()
