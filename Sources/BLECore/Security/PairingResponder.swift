@@ -74,16 +74,19 @@ package struct PairingResponder: ~Copyable {
         package var otherBonds: Set<PeerID>
         /// A Boolean value that indicates whether Encryption Change of the link is reported to `encryptionChanged`.
         package var followsEncryption: Bool
+        /// A Boolean value that indicates whether the end of the link is reported to `linkEnded` by its handle.
+        package var followsEnd: Bool
 
         package init(
             peer: PeerID, onAir: PeerID? = nil, hasBond: Bool = false, otherBonds: Set<PeerID> = [],
-            followsEncryption: Bool = true
+            followsEncryption: Bool = true, followsEnd: Bool = true
         ) {
             self.peer = peer
             self.onAir = onAir ?? peer
             self.hasBond = hasBond
             self.otherBonds = otherBonds
             self.followsEncryption = followsEncryption
+            self.followsEnd = followsEnd
         }
     }
 
@@ -532,8 +535,8 @@ extension PairingResponder {
         case .authenticationFailed(let failed):
             return pairing.concerns(failed.peer) ? givenUp(at: now) : nil
         case .deviceDisconnected(let end):
-            // It may be the end of an earlier link; where the controller's own events are followed, they decide.
-            guard !pairing.client.followsEncryption, pairing.concerns(end.peer) else { return nil }
+            // It may be the end of an earlier link; where the controller's own event is followed, that decides.
+            guard !pairing.client.followsEnd, pairing.concerns(end.peer) else { return nil }
             return linkEnded(at: now)
         default:
             return nil

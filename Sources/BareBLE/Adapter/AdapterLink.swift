@@ -91,7 +91,7 @@ extension Adapter {
                 try await self.requestSecurity(of: link, required, in: context)
             },
             isPairing: { self.assumeIsolated { $0.isPairingCentral(on: link) } },
-            isBeingPaired: { self.assumeIsolated { $0.security.pairing.context?.link == link } },
+            isBeingPaired: { self.assumeIsolated { $0.security.pairing.isMakingKey(of: link) } },
             pair: { descriptor, options async throws(BLEError) in
                 try await self.pair(link, descriptor: descriptor, options)
             })

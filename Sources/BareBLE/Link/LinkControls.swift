@@ -73,8 +73,8 @@ package struct LinkControls: Sendable {
     let requestSecurity: @Sendable (PairingOptions.RequiredSecurity, CallContext) async throws(BLEError) -> Void
     /// Whether the peer, which is the central, pairs. To be called on the loop.
     let isPairing: @Sendable () -> Bool
-    /// Whether this side pairs with the peer: the link may be encrypted with a key that is not that of the bond. To be
-    /// called on the loop.
+    /// Whether this side pairs with the peer on a link that was not encrypted before: it may be encrypted with a key
+    /// that is not that of the bond. To be called on the loop.
     let isBeingPaired: @Sendable () -> Bool
     /// Pairs with the peer; with the descriptor of the link's socket.
     package let pair: @Sendable (Int32, PairingOptions) async throws(BLEError) -> Bond

@@ -115,7 +115,9 @@ extension Adapter {
         return PairingResponder.Client(
             peer: peer, onAir: served.link.peer, hasBond: bonds.record(of: identity) != nil,
             otherBonds: Set(bonds.records.map { $0.identity }).subtracting([identity]),
-            followsEncryption: mayCommand && served.link.handle != nil)
+            followsEncryption: mayCommand && served.link.handle != nil,
+            // The kernel passes that event also to a process without CAP_NET_RAW.
+            followsEnd: served.link.handle != nil)
     }
 
     // MARK: Security Requests

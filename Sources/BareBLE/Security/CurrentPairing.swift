@@ -45,6 +45,13 @@ final class CurrentPairing {
     /// The context of the pairing that runs, if there is one.
     var context: PairingContext? { rest?.context }
 
+    /// Whether the key that encrypts a link may be that of the pairing. On a link that was encrypted before, the kernel
+    /// makes none: the pairing is refused when it has its turn.
+    func isMakingKey(of link: LinkIdentity) -> Bool {
+        guard let context else { return false }
+        return context.link == link && !context.wasEncrypted
+    }
+
     func begin(_ context: PairingContext) {
         rest = Rest(context: context)
         forgotten = []

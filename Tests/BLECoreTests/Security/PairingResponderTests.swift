@@ -148,6 +148,23 @@ import Testing
         }
     }
 
+    /// The event of the management interface has only an address, which an earlier link has had too.
+    @Test func theEndByAddressCountsWhereNoneIsReportedByHandle() throws {
+        for followsEnd in [true, false] {
+            let run = ResponderRun {
+                $0.followsEncryption = false
+                $0.followsEnd = followsEnd
+            }
+            run.allow()
+            try run.begin(PairingEvent.confirmation)
+            let isTaken = try run.receive(PairingEvent.disconnected)
+            #expect(isTaken == !followsEnd)
+            run.passDeadline()
+            let failure: PairingResponder.Failure? = followsEnd ? nil : .pairing(.linkLost)
+            #expect(run.failure == failure)
+        }
+    }
+
     @Test func legacyPairingLeavesAKeyForEachRole() throws {
         for isTogether in [true, false] {
             let run = ResponderRun()

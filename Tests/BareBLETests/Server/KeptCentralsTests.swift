@@ -178,6 +178,50 @@ import Testing
         await end(again, second)
     }
 
+    /// The key of the pairing encrypts the link, and belongs to no bond.
+    @Test func aPairingOfThisSideThatMakesNoBondPutsNothingInForce() async throws {
+        let (device, peer, link, first) = try await subscribed()
+        await end(link, first)
+        let second = try await start([sensor, battery], on: first.central)
+        await device.forgetBonds()
+        var stranger = VirtualDevice.lock
+        stranger.security?.keepsBonds = false
+        await device.changeServices(to: stranger)
+        let again = try await second.central.connect(peer, ConnectOptions(security: .none))
+        let options = PairingOptions(agent: .passkey(Passkey(123_456)!), replacing: .always)
+        await #expect(throws: error(.notBonded)) { try await again.pair(options) }
+        try await VirtualTimeTrait.time?.clock.sleep(for: .seconds(1))
+        #expect(await second.local.centrals.first?.security.isEncrypted == true)
+        #expect(await second.local.centrals.first?.isBonded == false)
+        #expect(await second.local.centrals.first?.subscriptions.isEmpty == true)
+        await end(again, second)
+    }
+
+    /// No key is made on a link that is encrypted already. The pairing that is refused for that waits for its turn.
+    @Test func aPairingThatMakesNoKeyTakesTheBondFromNoLink() async throws {
+        let time = try #require(VirtualTimeTrait.time)
+        let (device, _, link, run) = try await subscribed()
+        let access = AttributeAccess(AccessRequirement(.encrypted, isBonded: true))
+        try await run.local.publish(
+            LocalService(0xFFE0, [LocalCharacteristic(0xFFE1, .read, value: .fixed([5]), access: access)]))
+        let value = try await handle(0xFFE1, run)
+        // Set Bondable, with which the permission begins; the library waits six seconds for it.
+        await radio.ignoreManagementPacket([9, 0, 0, 0, 1, 0, 1])
+        let local = run.local
+        let allowing = time.task { try await local.allowPairing(.justWorks) }
+        await time.settle()
+        let options = PairingOptions(agent: .passkey(Passkey(123_456)!), replacing: .always)
+        let again = time.task { try await link.pair(options) }
+        await time.settle()
+        await device.send(raw: [0x0A] + value.bytes)
+        await time.settle()
+        #expect(await device.transcript.steps.contains { $0.event == .sent([0x0B, 5]) })
+        await #expect(throws: error(.pairingFailed)) { _ = try await again.value }
+        _ = await allowing.result
+        await radio.ignoreManagementPacket(nil)
+        await end(link, run)
+    }
+
     @Test("the disk is written once in five seconds at most")
     func theDiskIsWrittenOnceInFiveSecondsAtMost() async throws {
         let (device, _, link, run) = try await subscribed()
