@@ -41,7 +41,7 @@ actor ServerHub {
         var services: [(object: CBMutableService, published: PublishedService, isProtected: Bool)] = []
         var listeners: [CBL2CAPPSM: (listener: ChannelListener, isEncrypted: Bool)] = [:]
         /// How often the services and channels were withdrawn because the adapter was lost.
-        var losses = 0
+        var withdrawals = 0
 
         /// Whether centrals need an encrypted link for something that the manager offers.
         var isProtected: Bool {
@@ -107,7 +107,7 @@ actor ServerHub {
     /// others are not reported.
     func withdrawEverything(of id: ManagerID) {
         withdrawAll(of: id)
-        managers[id]?.losses += 1
+        managers[id]?.withdrawals += 1
         for psm in managers[id]?.listeners.keys.sorted() ?? [] { endListener(psm, of: id) }
     }
 
@@ -470,20 +470,23 @@ actor ServerHub {
 
     // MARK: Channels
 
-    func publishChannel(isEncrypted: Bool, for id: ManagerID) {
+    /// Publishes a channel.
+    ///
+    /// - Parameter losses: The losses of the adapter that the manager had reported when this was requested.
+    func publishChannel(isEncrypted: Bool, losses: Int, for id: ManagerID) {
         guard let entry = managers[id] else { return }
         let local = server()
         Task(executorPreference: loop) {
             do throws(BLEError) {
                 let options = ChannelListener.Options(mtu: CBL2CAPChannel.options.mtu)
                 let listener = try await local.listenForChannels(security: isEncrypted ? .encrypted : .open, options)
-                guard await self.keep(listener, isEncrypted: isEncrypted, entry.losses, of: id) else {
+                guard await self.keep(listener, isEncrypted: isEncrypted, entry.withdrawals, of: id) else {
                     await listener.stop()
                     let error = CBPeripheralManager.channelWasWithdrawn
                     return entry.post { $0.delegate?.peripheralManager($0, didPublishL2CAPChannel: 0, error: error) }
                 }
                 let psm = listener.psm
-                entry.post { $0.delegate?.peripheralManager($0, didPublishL2CAPChannel: psm, error: nil) }
+                entry.post { $0.channelPublished(psm, losses: losses) }
             } catch {
                 let translated = error.translated
                 entry.post { $0.delegate?.peripheralManager($0, didPublishL2CAPChannel: 0, error: translated) }
@@ -491,8 +494,8 @@ actor ServerHub {
         }
     }
 
-    private func keep(_ listener: ChannelListener, isEncrypted: Bool, _ losses: Int, of id: ManagerID) -> Bool {
-        guard let entry = managers[id], entry.losses == losses else { return false }
+    private func keep(_ listener: ChannelListener, isEncrypted: Bool, _ withdrawals: Int, of id: ManagerID) -> Bool {
+        guard let entry = managers[id], entry.withdrawals == withdrawals else { return false }
         managers[id]?.listeners[listener.psm] = (listener, isEncrypted)
         adjustPairing()
         Task(executorPreference: loop) { [weak self, loop] in

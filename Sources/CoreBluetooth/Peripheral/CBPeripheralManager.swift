@@ -26,6 +26,8 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
         var restored: PeripheralManagerState.Advertisement?
         /// The number of the request that advertises it, which is not reported.
         var quietStart: UInt64?
+        /// How often the loss of the adapter has ended the services and channels.
+        var losses = 0
     }
 
     /// The number of updates that may wait, and down to which they must go before there is room again.
@@ -260,8 +262,14 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     /// - Parameter encryptionRequired: A Boolean value that indicates whether the link must be encrypted.
     open func publishL2CAPChannel(withEncryption encryptionRequired: Bool) {
         guard isPoweredOn() else { return }
-        let (id, server) = (id, host.server)
-        host.hub.post { _ in server.assumeIsolated { $0.publishChannel(isEncrypted: encryptionRequired, for: id) } }
+        let (id, hub, server) = (id, host.hub, host.server)
+        own.withLock { state in
+            let losses = state.losses
+            // In one step: the hub withdraws for a later loss after this.
+            hub.post { _ in
+                server.assumeIsolated { $0.publishChannel(isEncrypted: encryptionRequired, losses: losses, for: id) }
+            }
+        }
     }
 
     /// Ends that centrals can open channels to a PSM. Open channels stay open.
@@ -303,9 +311,12 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     override func adapterIsLost(_ state: CBManagerState) {
         endAdvertising()
         guard state != .poweredOff else { return }
-        // The program adds them again.
-        let (id, server) = (id, host.server)
-        host.hub.post { _ in server.assumeIsolated { $0.withdrawEverything(of: id) } }
+        let (id, hub, server) = (id, host.hub, host.server)
+        own.withLock { state in
+            state.losses += 1
+            // The program adds them again.
+            hub.post { _ in server.assumeIsolated { $0.withdrawEverything(of: id) } }
+        }
     }
 
     override func adapterIsReady() {
@@ -355,6 +366,13 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
         var reported = error
         if !isCurrent, error == nil { reported = CBPeripheralManager.advertisingWasStopped }
         delegate?.peripheralManagerDidStartAdvertising(self, error: reported)
+    }
+
+    /// A channel was published; a loss of the adapter that was reported since then has ended it.
+    func channelPublished(_ psm: CBL2CAPPSM, losses: Int) {
+        let isCurrent = own.withLock { $0.losses == losses }
+        let error = isCurrent ? nil : CBPeripheralManager.channelWasWithdrawn
+        delegate?.peripheralManager(self, didPublishL2CAPChannel: isCurrent ? psm : 0, error: error)
     }
 
     func updateEnded() {

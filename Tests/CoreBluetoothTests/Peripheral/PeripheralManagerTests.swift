@@ -766,6 +766,7 @@ import Testing
             try await recorder.wait(for: "didPublish")
             try await bench.time.clock.sleep(for: .seconds(5))
             #expect(recorder.lines.count == 3)
+            #expect(recorder.count(of: "didPublish nil") == 0, "its PSM is not open any more")
             manager.publishL2CAPChannel(withEncryption: false)
             try await recorder.wait(for: "didPublish", count: 2)
             #expect(recorder.lines.last == "didPublish nil 128")
