@@ -97,7 +97,7 @@ actor CentralHub {
             // For its first use with bonds, the adapter may have to be switched off and on. No program is to see that.
             if central.configuration.security != nil { try? await central.ready(timeout: .zero) }
             do throws(BLEError) {
-                for try await state in central.adapterStates { await self?.adapterChanged(CBManagerState(state)) }
+                for try await state in central.adapterStates { await self?.watched(CBManagerState(state)) }
             } catch {
                 // This task is the sequence's only consumer, and it has no other error.
             }
@@ -124,6 +124,11 @@ actor CentralHub {
     }
 
     // MARK: The adapter
+
+    /// The task that watches the adapter has read a state. One that arrives after the end of the watch is an old one.
+    func watched(_ state: CBManagerState) {
+        if !Task.isCancelled { adapterChanged(state) }
+    }
 
     private func adapterChanged(_ state: CBManagerState) {
         // Without managers nothing watches the adapter, so that the next one would be notified of an old state.

@@ -23,4 +23,21 @@ import Testing
             _ = manager
         }
     }
+
+    /// A manager may take the place of the last one in between.
+    @Test func aStateThatArrivesAfterTheEndOfItsWatchIsNotReported() async throws {
+        try await Bench.run { bench in
+            let hub = CoreBluetoothHost.current.hub
+            let (manager, recorder) = try await bench.manager()
+            let watch = Task {
+                while !Task.isCancelled { await Task.yield() }
+                await hub.watched(.poweredOff)
+            }
+            watch.cancel()
+            await watch.value
+            #expect(await hub.state == .poweredOn)
+            #expect(recorder.count(of: "state 4") == 0)
+            _ = manager
+        }
+    }
 }
