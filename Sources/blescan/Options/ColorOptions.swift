@@ -6,7 +6,7 @@ enum ColorChoice: String, ExpressibleByArgument, CaseIterable {
 
     /// Returns the last choice in a command line, also in one that the parser refuses; `nil` if there is none.
     init?(in arguments: ArraySlice<String>) {
-        let words = arguments.prefix { $0 != "--" }
+        let words = ValueOptions.withoutTexts(arguments).prefix { $0 != "--" }
         var value: String?
         for (word, next) in zip(words, words.dropFirst() + [""]) {
             if word == "--color" { value = next } else if let text = word.dropped(prefix: "--color=") { value = text }

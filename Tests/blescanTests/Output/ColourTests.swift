@@ -157,7 +157,8 @@ import Testing
         arguments: [
             (["scan", "--color", "always"], ColorChoice.always), (["--color=never", "--color", "auto"], .auto),
             (["scan", "--color"], nil), (["talk", "--", "--color", "always"], nil), (["--color", "red"], nil),
-            ([], nil),
+            (["write", "x", "--text", "--color=never"], nil),
+            (["write", "x", "--text", "--", "--color", "always"], .always), ([], nil),
         ] as [([String], ColorChoice?)])
     func theLastChoiceCounts(_ words: [String], _ choice: ColorChoice?) {
         #expect(ColorChoice(in: words[...]) == choice)
