@@ -17,8 +17,7 @@ extension Dialogue {
     /// The dialogue as the text of a `.dialogue` file.
     public var text: String {
         var text = ""
-        // A header ends with its line, and the name of a file in it may have several.
-        for header in headers { text += "\(header.name): \(String(header.value.map { $0.isNewline ? " " : $0 }))\n" }
+        for header in headers { text += "\(header.name): \(Self.inOneLine(header.value))\n" }
         if !headers.isEmpty { text += "\n" }
         for step in steps {
             let line =
@@ -28,9 +27,14 @@ extension Dialogue {
                 case .wait(let duration): "! wait \(duration.wholeMicroseconds / 1000) ms"
                 case .linkLost: "! link lost"
                 }
-            text += step.comment.isEmpty ? "\(line)\n" : "\(line)    # \(step.comment)\n"
+            text += step.comment.isEmpty ? "\(line)\n" : "\(line)    # \(Self.inOneLine(step.comment))\n"
         }
         return text
+    }
+
+    /// A header and a comment end with their line, and the name of a peer or a file in it may have several.
+    private static func inOneLine(_ text: String) -> String {
+        String(text.map { $0.isNewline ? " " : $0 })
     }
 
     private mutating func read(_ line: Substring.UTF8View, line number: Int) throws(ParsingError) {

@@ -17,9 +17,7 @@ extension RecordedLink {
             case .linkLost: steps.append(Dialogue.Step(.linkLost))
             case .sent, .received:
                 let title = printer.print(Dialogue.Step(step.event)).title
-                // A comment ends with its line.
-                let comment = title.split(whereSeparator: \.isNewline).first.map(String.init) ?? ""
-                steps.append(Dialogue.Step(step.event, comment: comment))
+                steps.append(Dialogue.Step(step.event, comment: title))
             }
         }
         return Dialogue(headers: headers, steps: steps)

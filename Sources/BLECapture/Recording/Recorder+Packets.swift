@@ -91,9 +91,7 @@ extension Recorder {
 
     /// Returns the headers of a link's file.
     static func header(_ link: TracedLink) -> [UInt8] {
-        // A header ends with its line.
-        let peer = link.peer.split(whereSeparator: \.isNewline).joined(separator: " ")
-        var headers = [Dialogue.Header("origin", "recorded from a live link to \(peer)")]
+        var headers = [Dialogue.Header("origin", "recorded from a live link to \(link.peer)")]
         if link.isInbound { headers.append(Dialogue.Header(RecordedLink.roleHeader, RecordedLink.servedRole)) }
         if let id = link.id { headers.append(Dialogue.Header(RecordedLink.peerHeader, "\(id)")) }
         return Array(Dialogue(headers: headers, steps: []).text.utf8)
@@ -109,8 +107,7 @@ extension Recorder {
         let step = Dialogue.Step(event)
         var printer = PacketPrinter()
         let title = event == .linkLost ? "" : printer.print(step).title
-        // A comment ends with its line.
-        steps.append(Dialogue.Step(event, comment: title.split(separator: "\n").first.map(String.init) ?? ""))
+        steps.append(Dialogue.Step(event, comment: title))
         return Array(Dialogue(steps: steps).text.utf8)
     }
 }

@@ -41,14 +41,16 @@ struct DialogueTests {
         #expect(try Dialogue(Self.text.split(separator: "\n").joined(separator: "\r\n")).steps.count == 4)
     }
 
-    @Test("A header stays one line, whatever the name of a file in it")
-    func aHeaderIsOneLine() throws {
+    @Test("A header and a comment stay one line, whatever the name of a peer or a file in it")
+    func headersAndCommentsAreOneLine() throws {
         let headers = [
             Dialogue.Header("origin", "recorded, a\n< 02 1700\r\nmtu: 64"), Dialogue.Header("peer", "nobody"),
         ]
-        let again = try Dialogue(Dialogue(headers: headers, steps: [Dialogue.Step(.linkLost)]).text)
+        let steps = [Dialogue.Step(.linkLost, comment: "out of range,\r\n! link lost")]
+        let again = try Dialogue(Dialogue(headers: headers, steps: steps).text)
         #expect(again.headers.map(\.value) == ["recorded, a < 02 1700 mtu: 64", "nobody"])
         #expect(again.steps.map(\.event) == [.linkLost])
+        #expect(again.steps.map(\.comment) == ["out of range, ! link lost"])
     }
 
     @Test("The MTU is 23 when nothing is said")
