@@ -12,8 +12,8 @@
 //   changes has to look at what happens, not only at the response.
 // - The controller's credits are obeyed, but not forever: a controller that stays at zero for 2 s is asked all the
 //   same, because the event that gave the credit back may have been lost on an overflowing socket.
-// - A cancelled command that is out keeps its place until its response comes; only its caller is released. That none
-//   comes is reported all the same: the controller is as silent.
+// - A cancelled command that is out keeps its place until its response comes; only its caller is released. A missing
+//   response is reported all the same: the controller is silent, whether or not a caller waits.
 //
 // The queue never acts: it returns what to do, in order. The owner of the socket also owns the queue.
 

@@ -314,12 +314,12 @@ package struct Initiator: ~Copyable {
         // The socket that carries LE events may be ahead of the one that carries the confirmation.
         case .initiating(let attempt, _):
             if complete.status.isSuccess { return finish(.success(complete)) }
-            guard complete.saysFailure(to: peer) else { return [] }
+            guard complete.reportsFailure(of: peer) else { return [] }
             state = .initiating(attempt, failed: complete.status)
             return []
         case .unwanted(let attempt, let reason, _, let end):
             if complete.status.isSuccess { return disconnect(complete, reason) }
-            guard complete.saysFailure(to: peer) else { return [] }
+            guard complete.reportsFailure(of: peer) else { return [] }
             state = .unwanted(attempt, reason, failed: complete.status, until: end)
             return []
         // The end of this machine's attempt is still to come.
@@ -586,9 +586,9 @@ extension Initiator {
 }
 
 extension LEConnectionComplete {
-    /// Whether it says that an attempt to this peer has failed. Without the address, or as a cancelled one, it may be
-    /// the end of an earlier attempt.
-    fileprivate func saysFailure(to target: PeerID) -> Bool {
+    /// Whether it reports that an attempt to this peer has failed. Without the address, or as a cancelled one, it may
+    /// be the end of an earlier attempt.
+    fileprivate func reportsFailure(of target: PeerID) -> Bool {
         peer == target && !status.isSuccess && status != .unknownConnection
     }
 }

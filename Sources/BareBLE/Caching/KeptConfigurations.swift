@@ -244,7 +244,7 @@ extension Peripheral {
     }
 
     /// Returns whether the peer keeps configurations. The first one that is needed is read back, and decides for all.
-    /// Fails only where the peer says that the handles have changed: it says that once, and carries out the next
+    /// Fails only where the peer reports that the handles have changed: it does so once, and carries out the next
     /// request.
     private func isKept(
         _ descriptor: AttributeHandle, _ value: [UInt8], until deadline: BootInstant?

@@ -51,8 +51,8 @@ struct Masking {
         }
     }
 
-    /// Returns whether a letter or digit at an end of a range goes on beyond it. Those of other scripts do not count:
-    /// some have no blanks between words.
+    /// Returns whether a range is a part of a longer word in ASCII. Letters of other scripts do not count: some have no
+    /// blanks between words.
     private static func isPartOfWord(_ range: Range<String.Index>, of text: String) -> Bool {
         func isOfWord(_ character: Character?) -> Bool {
             guard let character else { return false }

@@ -253,7 +253,7 @@ import Testing
         }
     }
 
-    /// The peer has changed its services, and says so once, in its response to the read back.
+    /// The peer has changed its services, and reports it once, in its response to the read back.
     @Test func aConfigurationWhoseReadBackIsOutOfSyncIsNotWrittenBeforeTheServicesAreKnown() async throws {
         try await VirtualTime.run { time in
             let bench = try await Self.bench(time)
