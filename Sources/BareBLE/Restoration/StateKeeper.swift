@@ -216,8 +216,8 @@ extension StateKeeper {
         status.forgottenPeers += 1
         logger.log(
             level: status.forgottenPeers == 1 ? .warning : .debug,
-            "the state is full: the peer of a released session is forgotten, end sessions by `disconnect()`",
-            metadata: ["peer": "\(oldest)"])
+            "the state is full: the peer that was added first and has no session is forgotten",
+            metadata: ["peer": "\(oldest)", "hint": "end sessions by disconnect()"])
     }
 
     package func forget(_ peer: PeerID) {
