@@ -492,9 +492,11 @@ extension Adapter {
         return adopt(socket, handle: known, target, kernelName: name, discarded: discarded)
     }
 
-    /// Fails where the end of an initiated link was read while a socket attached to it. Programs read that before the
-    /// kernel handles it, and the socket stays connected for so long.
+    /// Fails where the end of an initiated link was reported while a socket attached to it. Programs can read that
+    /// before the kernel handles it, and the socket stays connected for so long.
     private func checkNotEnded(_ handle: ConnectionHandle) throws(AttachError) {
+        // The socket may be ready before the end was read.
+        commandsReadable()
         if links.lastEnd(of: handle) != nil { throw .connect(.notEstablished, errno: 0) }
     }
 

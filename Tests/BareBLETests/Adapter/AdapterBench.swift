@@ -28,6 +28,8 @@ struct AdapterBench: Sendable {
         var reportedHandle: ConnectionHandle?
         /// Whether there is a link, once one has been made.
         var isLinked = false
+        /// What happens, once, when the kernel has attached a socket; on the loop.
+        var whenAttached: (@Sendable () -> Void)?
         /// How often it was asked whom a link is to; it never says.
         var nameLookups = 0
         /// The errors of opening a channel, once each, before it succeeds.
@@ -124,6 +126,8 @@ extension AdapterSystem {
             var socket = LinkSocket(adopting: ours, isConnecting: holds, reportedHandle: handle)
             // One that is full polls as one that connects does.
             while holds, socket.send([UInt8](repeating: 0, count: 1000)) == .sent {}
+            let whenAttached = kernel.withLock { $0.whenAttached.take() }
+            whenAttached?()
             return socket
         }
         system.wantedLevel = { _ in kernel.withLock { $0.wantedLevel } }

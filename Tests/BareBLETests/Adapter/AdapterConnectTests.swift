@@ -184,9 +184,20 @@ import Testing
         await bench.until { bench.kernel.withLock { !$0.farEnds.isEmpty } }
         bench.kernel.withLock { $0.holdsLinks = false }
         await bench.controller.endLink(0x40, .remoteUserTerminated)
-        try await bench.clock.sleep(for: .milliseconds(10))
         bench.kernel.withLock { $0.farEnds.first?.drain() }
         #expect(try await found == 0x40)
+        #expect(await bench.sent.count { $0 == .leCreateConnection } == 2)
+        #expect(bench.kernel.withLock { $0.connects } == 2)
+    }
+
+    @Test func aLinkWhoseEndIsNotReadYetWhenASocketHasAttachedIsRetried() async throws {
+        let bench = try await AdapterBench()
+        await reachable(bench)
+        let controller = bench.controller
+        bench.kernel.withLock {
+            $0.whenAttached = { controller.assumeIsolated { $0.endLink(0x40, .remoteUserTerminated) } }
+        }
+        #expect(try await handle(bench, address) == 0x40)
         #expect(await bench.sent.count { $0 == .leCreateConnection } == 2)
         #expect(bench.kernel.withLock { $0.connects } == 2)
     }
