@@ -761,8 +761,9 @@ import Testing
         }
     }
 
-    /// A later call takes the place of an earlier one, which may still wait for the kernel.
-    @Test func aCancelledPermissionWithdrawsNoLaterOne() async throws {
+    /// A later call takes the place of an earlier one, which may still wait for the kernel: the end of the earlier one
+    /// withdraws nothing, and that of the later one also ends the earlier one.
+    @Test(arguments: [false, true]) func ofTwoPermissionsTheLaterOneCounts(cancelsLater: Bool) async throws {
         try await PairingBench.run { bench in
             try await bench.local.allowPairing(.justWorks)
             await bench.local.refusePairing()
@@ -776,12 +777,17 @@ import Testing
             try await bench.sleep(.seconds(1))
             let second = bench.time.task { try await bench.local.allowPairing(.justWorks) }
             try await bench.sleep(.seconds(1))
-            first.cancel()
-            await #expect(throws: error(.cancelled)) { try await first.value }
-            #expect(await bench.local.allowsPairing)
-            try await second.value
+            let cancelled = cancelsLater ? second : first
+            cancelled.cancel()
+            await #expect(throws: error(.cancelled)) { try await cancelled.value }
+            #expect(await bench.local.allowsPairing != cancelsLater)
+            if cancelsLater {
+                await #expect(throws: error(.cancelled)) { try await first.value }
+            } else {
+                try await second.value
+            }
             _ = await loading.result
-            #expect(await bench.local.allowsPairing)
+            #expect(await bench.local.allowsPairing != cancelsLater)
         }
     }
 
