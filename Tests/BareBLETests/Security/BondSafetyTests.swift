@@ -737,6 +737,40 @@ import Testing
         }
     }
 
+    /// The disk works at the mark for longer than anything waits for it.
+    @Test func aKeyThatHasWorkedAgainIsNotLeftRejectedByALateMark() async throws {
+        try await VirtualTime.run { time in
+            let memory = BondMemory()
+            let bench = try await SecurityBench(time, bonds: BondStore(memory))
+            try await bench.pair()
+            let bonds: BondedDevices = await bench.central.adapter.bonds
+            let disk = HangingDisk()
+            defer { disk.open() }
+            Thread.detachNewThread { memory.turn.withLock { _ in disk.respond() } }
+            while !disk.isAsked, !Task.isCancelled { await Task.yield() }
+            let marking = time.task { await bonds.markRejected(bench.id) }
+            while bonds.record(of: bench.id)?.state == .good {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
+            bonds.recordEncryption(bench.id)
+            while bonds.waitingTasks == 0 {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
+            // Else time would stand as long as the disk works.
+            time.loop.release()
+            try await marking.value
+            // The note has had no turn by then.
+            try await time.clock.sleep(for: .seconds(6))
+            time.loop.hold()
+            #expect(bonds.waitingTasks == 0)
+            disk.open()
+            try await time.clock.sleep(for: .seconds(1))
+            #expect(try await bench.central.bonds().map(\.rejectedSince) == [nil])
+        }
+    }
+
     /// By its application, also after the last look at what was forgotten.
     @Test func aBondThatIsForgottenWhileItsCentralPairsIsNotKept() async throws {
         let adapter = Lock<Adapter?>(nil)
