@@ -294,15 +294,22 @@ package struct StoredFolder: ~Copyable {
         syncNames()
     }
 
-    /// Removes the file, which is not back after a power failure; a missing file is not an error.
+    /// Removes the file; a missing file is not an error. After a power failure it may be back.
     ///
     /// - Throws: `SystemCallError`.
     package func remove(_ name: String) throws(SystemCallError) {
-        guard unsafe unlinkat(descriptor.number, name, 0) == 0 else {
-            if errno == ENOENT { return }
+        guard unsafe unlinkat(descriptor.number, name, 0) == 0 || errno == ENOENT else {
             throw SystemCallError(call: "unlink", errno: errno)
         }
-        syncNames()
+    }
+
+    /// Removes files; missing ones are not an error. No file that was removed until then is back after a power failure.
+    ///
+    /// - Throws: `SystemCallError` at the first that is not removed.
+    package func removeLastingly(_ names: some Sequence<String>) throws(SystemCallError) {
+        // An earlier removal may not be on the disk either.
+        defer { syncNames() }
+        for name in names { try remove(name) }
     }
 
     /// Writes the names to the disk, as they are now: they are on it when the directory is. A file system that cannot

@@ -34,19 +34,22 @@ import Testing
         #expect(folder.names.filter { $0.hasSuffix(".tmp") } == [])
     }
 
-    /// It may be a file of keys.
+    /// They may be files of keys.
     @Test("the order of a removal") func aRemovalIsOnTheDiskBeforeTheCallReturns() throws {
         let folder = try Folder(inMemory: true)
-        try folder.write("key", to: "file")
+        for name in ["first", "second", "third"] { try folder.write("key", to: name) }
         let plan = try FaultPlan()
         plan.take(path: folder.path)
         func order() -> [SystemCall] { plan.notes.map(\.call).filter { [.unlink, .fsync].contains($0) } }
         let opened = try StoredFolder(folder.path)
-        try opened.remove("file")
-        #expect(order() == [.unlink, .fsync] && folder.names == [])
-        // Nothing has changed.
-        try opened.remove("file")
-        #expect(order() == [.unlink, .fsync, .unlink])
+        // Nothing depends on this one.
+        try opened.remove("first")
+        #expect(order() == [.unlink] && folder.names == ["second", "third"])
+        // The directory is synced once for all of them, and for the earlier one also where none is left.
+        try opened.removeLastingly(["second", "third", "missing"])
+        #expect(order() == [.unlink, .unlink, .unlink, .unlink, .fsync] && folder.names == [])
+        try opened.removeLastingly([String]())
+        #expect(order().suffix(2) == [.fsync, .fsync])
     }
 
     @Test("killed at each call", .row("O22"), arguments: StoredThing.all, [StoredThing.Version.nothing, .old])

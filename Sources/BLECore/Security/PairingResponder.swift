@@ -432,7 +432,7 @@ extension PairingResponder {
         case .idle, .storing: []
         case .leaving(let pairing, _, let failure): finish(pairing, failure, at: now)
         case .checking(let pairing): keepKeys(of: pairing, at: now)
-        // Not all keys of an encrypted link have come.
+        // Keys are missing, or the link is not encrypted: there is no bond to keep.
         case .waiting(let pairing), .pairing(let pairing), .settling(let pairing, _), .ending(let pairing, _):
             finish(pairing, .pairing(.adapterLost), at: now)
         }

@@ -220,9 +220,8 @@ public struct GATTCacheDirectory: Hashable, Sendable {
         guard let stem = stem(of: peer) else { return }
         do throws(SystemCallError) {
             let folder = try StoredFolder(path)
-            for name in folder.names() where name.hasPrefix(stem + Self.bondMark) && name.hasSuffix(Self.suffix) {
-                try folder.remove(name)
-            }
+            try folder.removeLastingly(
+                folder.names().filter { $0.hasPrefix(stem + Self.bondMark) && $0.hasSuffix(Self.suffix) })
         } catch {
             // Without a directory there are none.
             if error.errno == ENOENT { return }

@@ -46,6 +46,8 @@ extension Adapter {
         coordinator.stopWaiting(number)
         switch wake {
         case .resumed:
+            // A later call has taken the place of this one, and its permission is withdrawn.
+            guard centrals.isLast(allowance) || allowsCentralPairing else { throw cancelledError(during: operation) }
             logger.debug("centrals may pair", metadata: ["adapter": "\(name)"])
             await keepPairingAddress(managed.settings)
         case .failed(let error):

@@ -268,7 +268,7 @@ extension Adapter {
             }
             if let address { security.report(.bonded(Bond(stored, adapter: address))) }
             guard security.pairing.stored(.success(stored), for: waiter) else { return }
-            // The kernel has the link by this name now, and nothing else may tell whose the address on air is.
+            // The kernel has the link by this name now, and nothing else may resolve the address on air.
             if let link = security.pairing.context?.link { links.identified(link, as: stored.identity) }
             perform(coordinator.stored(true))
         } catch {

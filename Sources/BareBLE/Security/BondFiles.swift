@@ -84,7 +84,7 @@ struct BondFiles: Sendable {
             guard var rest = BondFile.bytes(ofUnused: bytes, without: peer) else { continue }
             defer { StoredFile.wipe(&rest) }
             do throws(SystemCallError) {
-                if rest.isEmpty { try folder.remove(name) } else { try folder.replace(name, with: rest) }
+                if rest.isEmpty { try folder.removeLastingly([name]) } else { try folder.replace(name, with: rest) }
             } catch {
                 throw BLEError(error, bonds: path(name), during: operation)
             }

@@ -54,12 +54,13 @@ public struct BondStore: Sendable {
         _ = try StoredFolder.ofBonds(directory, during: operation)
     }
 
-    private init(_ place: Place) {
-        self.place = place
+    /// Keeps the bonds in `memory`.
+    init(_ memory: BondMemory) {
+        place = .memory(memory)
     }
 
     /// A new store that keeps bonds until it goes away: for tests, and for peers that are paired at each start.
-    public static var inMemory: BondStore { BondStore(.memory(BondMemory())) }
+    public static var inMemory: BondStore { BondStore(BondMemory()) }
 
     /// The directory; `nil` if the bonds are kept in memory.
     public var directory: String? {

@@ -146,7 +146,7 @@ final class BondedDevices: @unchecked Sendable {
             return
         }
         state = .opening
-        try await work(in: context) { () -> (Result<Void, BLEError>, Outcome) in
+        try await work(in: context, afterwards: {}) { () -> (Result<Void, BLEError>, Outcome) in
             do throws(BLEError) {
                 let store = try bonds.open(adapter: adapter)
                 let contents = try store.loadFirst()
@@ -163,17 +163,20 @@ final class BondedDevices: @unchecked Sendable {
 
     /// Does a job with the open store.
     ///
+    /// - Parameter afterwards: Called on the loop when the job has ended and its changes are taken over, however late
+    ///   that is; not if the job had no turn.
     /// - Throws: `BLEError` with the codes of the job; `.timedOut` if the disk does not respond: the job may be done
     ///   later. `.cancelled`.
-    func change<Value: Sendable>(during operation: String, _ job: @escaping Job<Value>) async throws(BLEError) -> Value
-    {
+    func change<Value: Sendable>(
+        during operation: String, _ job: @escaping Job<Value>, afterwards: @escaping @Sendable () -> Void = {}
+    ) async throws(BLEError) -> Value {
         let context = CallContext(.text(operation), until: loop.now() + Self.storageTime)
         try await takeTurn(in: context)
         guard case .open(let store) = state else {
             passTurn()
             throw BLEError(.adapterDown, during: operation, because: "the bonds are not open")
         }
-        return try await work(in: context) {
+        return try await work(in: context, afterwards: afterwards) {
             do throws(BLEError) {
                 let value = try job(store)
                 // What the job has done is done, whether or not the file can be read after it.
@@ -233,11 +236,12 @@ final class BondedDevices: @unchecked Sendable {
             rejections[identity] = (record.generation, time)
             use(stored)
         }
-        // If the key has worked again meanwhile, that may have been noted before the mark.
-        defer { if rejections[identity] == nil { recordEncryption(identity) } }
         do throws(BLEError) {
             _ = try await change(during: "mark the bond") { store throws(BLEError) in
                 try store.markRejected(identity, at: time)
+            } afterwards: {
+                // If the key has worked again meanwhile, that was noted before the mark, or not at all.
+                if self.rejections[identity] == nil { self.recordEncryption(identity) }
             }
         } catch {
             // The peer may be connected to over and over.
@@ -356,7 +360,8 @@ final class BondedDevices: @unchecked Sendable {
 
     /// Does a job whose turn it is. It is not cancelled: what the disk has begun cannot be undone.
     private func work<Value: Sendable>(
-        in context: CallContext, _ job: @Sendable @escaping () -> (Result<Value, BLEError>, Outcome)
+        in context: CallContext, afterwards: @Sendable @escaping () -> Void,
+        _ job: @Sendable @escaping () -> (Result<Value, BLEError>, Outcome)
     ) async throws(BLEError) -> Value {
         let result = Lock<Result<Value, BLEError>?>(nil)
         let isLate = Lock(false)
@@ -372,6 +377,7 @@ final class BondedDevices: @unchecked Sendable {
                 result.withLock { $0 = .failure(.noRoom(during: context.operation)) }
             }
             self.ended(outcome, isLate: isLate.withLock { $0 })
+            afterwards()
         }
         _ = await workers.wait(until: context.deadline, interruption: .ignoresCancellation) { _ in
             result.withLock { $0 == nil } || isWorking ? nil : ()

@@ -737,6 +737,40 @@ import Testing
         }
     }
 
+    /// The disk works at the mark for longer than anything waits for it.
+    @Test func aKeyThatHasWorkedAgainIsNotLeftRejectedByALateMark() async throws {
+        try await VirtualTime.run { time in
+            let memory = BondMemory()
+            let bench = try await SecurityBench(time, bonds: BondStore(memory))
+            try await bench.pair()
+            let bonds: BondedDevices = await bench.central.adapter.bonds
+            let disk = HangingDisk()
+            defer { disk.open() }
+            Thread.detachNewThread { memory.turn.withLock { _ in disk.respond() } }
+            while !disk.isAsked, !Task.isCancelled { await Task.yield() }
+            let marking = time.task { await bonds.markRejected(bench.id) }
+            while bonds.record(of: bench.id)?.state == .good {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
+            bonds.recordEncryption(bench.id)
+            while bonds.waitingTasks == 0 {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
+            // Else time would stand as long as the disk works.
+            time.loop.release()
+            try await marking.value
+            // The note has had no turn by then.
+            try await time.clock.sleep(for: .seconds(6))
+            time.loop.hold()
+            #expect(bonds.waitingTasks == 0)
+            disk.open()
+            try await time.clock.sleep(for: .seconds(1))
+            #expect(try await bench.central.bonds().map(\.rejectedSince) == [nil])
+        }
+    }
+
     /// By its application, also after the last look at what was forgotten.
     @Test func aBondThatIsForgottenWhileItsCentralPairsIsNotKept() async throws {
         let adapter = Lock<Adapter?>(nil)
@@ -761,8 +795,9 @@ import Testing
         }
     }
 
-    /// A later call takes the place of an earlier one, which may still wait for the kernel.
-    @Test func aCancelledPermissionWithdrawsNoLaterOne() async throws {
+    /// A later call takes the place of an earlier one, which may still wait for the kernel: the end of the earlier one
+    /// withdraws nothing, and that of the later one also ends the earlier one.
+    @Test(arguments: [false, true]) func ofTwoPermissionsTheLaterOneCounts(cancelsLater: Bool) async throws {
         try await PairingBench.run { bench in
             try await bench.local.allowPairing(.justWorks)
             await bench.local.refusePairing()
@@ -776,12 +811,17 @@ import Testing
             try await bench.sleep(.seconds(1))
             let second = bench.time.task { try await bench.local.allowPairing(.justWorks) }
             try await bench.sleep(.seconds(1))
-            first.cancel()
-            await #expect(throws: error(.cancelled)) { try await first.value }
-            #expect(await bench.local.allowsPairing)
-            try await second.value
+            let cancelled = cancelsLater ? second : first
+            cancelled.cancel()
+            await #expect(throws: error(.cancelled)) { try await cancelled.value }
+            #expect(await bench.local.allowsPairing != cancelsLater)
+            if cancelsLater {
+                await #expect(throws: error(.cancelled)) { try await first.value }
+            } else {
+                try await second.value
+            }
             _ = await loading.result
-            #expect(await bench.local.allowsPairing)
+            #expect(await bench.local.allowsPairing != cancelsLater)
         }
     }
 
