@@ -1,3 +1,4 @@
+import BLELinux
 import BareBLE
 import BareBLETestKit
 import Dispatch
