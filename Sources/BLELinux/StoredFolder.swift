@@ -303,7 +303,8 @@ package struct StoredFolder: ~Copyable {
         }
     }
 
-    /// Removes files; missing ones are not an error. No file that was removed until then is back after a power failure.
+    /// Removes files, and writes that and earlier removals to the disk: none of them is back after a power failure.
+    /// Missing files are not an error.
     ///
     /// - Throws: `SystemCallError` at the first that is not removed.
     package func removeLastingly(_ names: some Sequence<String>) throws(SystemCallError) {

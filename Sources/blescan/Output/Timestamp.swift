@@ -83,8 +83,12 @@ enum Timestamp {
     }
 
     /// Whether `--utc` is given.
-    private static let isUTCWanted = ValueOptions.withoutTexts(CommandLine.arguments.dropFirst())
-        .prefix { $0 != "--" }.contains("--utc")
+    private static let isUTCWanted = isUTCWanted(by: Blescan.commandLine)
+
+    /// Returns the same for any command line.
+    static func isUTCWanted(by arguments: ArraySlice<String>) -> Bool {
+        ValueOptions.withoutTexts(arguments).prefix { $0 != "--" }.contains("--utc")
+    }
 
     /// The day of the last time, as its number and as the beginning of the text.
     private static let days = Lock<(number: Int64, date: String)>((-1, ""))

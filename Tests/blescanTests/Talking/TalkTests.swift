@@ -507,12 +507,15 @@ import Testing
         return try value.bytes()
     }
 
-    /// It is neither a request for help nor one for objects.
+    /// It is neither a request for help nor one for objects or for UTC.
     @Test func aTextMayLookLikeAnOption() throws {
         #expect(try Self.bytes(["--text", "--help"]) == Array("--help".utf8))
         let write = ["write", "demo:uart", "0x0008", "--text"]
         for (words, isJSON) in [(["--json"], false), (["hi", "--json"], true), (["--text", "-j"], true)] {
             #expect(Console.isJSONWanted(by: (write + words)[...]) == isJSON, "\(words)")
+        }
+        for (words, isUTC) in [(["--utc"], false), (["hi", "--utc"], true), (["hi", "--", "--utc"], false)] {
+            #expect(Timestamp.isUTCWanted(by: (write + words)[...]) == isUTC, "\(words)")
         }
         let operation = try TalkOperation("write 0x0008 --text hi --help")
         guard case .help? = operation else {
