@@ -825,6 +825,26 @@ import Testing
         }
     }
 
+    @Test func aCallWhosePermissionIsWithdrawnWhileItWaitsFails() async throws {
+        try await PairingBench.run { bench in
+            try await bench.local.allowPairing(.justWorks)
+            await bench.local.refusePairing()
+            let adapter = await bench.central.adapter
+            // As above.
+            await bench.radio.ignoreManagementPacket([0x30, 0, 0, 0, 2, 0, 0, 0])
+            let loading = bench.time.task { try await adapter.loadKeys(in: .unlimited("load keys")) }
+            try await bench.sleep(.seconds(1))
+            await bench.radio.ignoreManagementPacket(nil)
+            let allowing = bench.time.task { try await bench.local.allowPairing(.justWorks) }
+            try await bench.sleep(.seconds(1))
+            #expect(await bench.local.allowsPairing)
+            await bench.local.refusePairing()
+            await #expect(throws: error(.cancelled)) { try await allowing.value }
+            _ = await loading.result
+            #expect(await !bench.local.allowsPairing)
+        }
+    }
+
     @Test func aSessionWhoseLinkIsGivenAwayNotesItsBond() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time)
