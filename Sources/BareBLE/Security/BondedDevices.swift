@@ -262,12 +262,19 @@ final class BondedDevices: @unchecked Sendable {
         guard encryptionsToNote.insert(identity).inserted else { return }
         Task(executorPreference: loop) {
             defer { _ = self.encryptionsToNote.remove(identity) }
-            do throws(BLEError) {
-                _ = try await self.change(during: "note the encryption") { store throws(BLEError) in
-                    try store.noteEncrypted(identity, at: time)
+            // The disk may have stored a mark while the note waited for its turn. It is tried once more at most: the
+            // disk may be full.
+            for _ in 1...2 {
+                do throws(BLEError) {
+                    _ = try await self.change(during: "note the encryption") { store throws(BLEError) in
+                        try store.noteEncrypted(identity, at: time)
+                    }
+                    return
+                } catch {
+                    self.logger.debug("an encryption was not noted", metadata: ["reason": "\(error)"])
                 }
-            } catch {
-                self.logger.debug("an encryption was not noted", metadata: ["reason": "\(error)"])
+                guard let record = self.record(of: identity), record.state != .good, self.rejections[identity] == nil
+                else { return }
             }
         }
     }

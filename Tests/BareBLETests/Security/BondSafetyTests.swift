@@ -771,6 +771,58 @@ import Testing
         }
     }
 
+    /// The note waits already when the mark is stored, and the disk works for others for longer than it waits.
+    @Test func aKeyThatHasWorkedAgainIsNotLeftRejectedByAMarkBeforeALateNote() async throws {
+        try await VirtualTime.run { time in
+            let memory = BondMemory()
+            let bench = try await SecurityBench(time, bonds: BondStore(memory))
+            try await bench.pair()
+            let bonds: BondedDevices = await bench.central.adapter.bonds
+            let (disk, other) = (HangingDisk(), HangingDisk())
+            defer {
+                disk.open()
+                other.open()
+            }
+            Thread.detachNewThread { memory.turn.withLock { _ in disk.respond() } }
+            while !disk.isAsked, !Task.isCancelled { await Task.yield() }
+            let marking = time.task { await bonds.markRejected(bench.id) }
+            while bonds.record(of: bench.id)?.state == .good {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
+            let working = time.task {
+                try await bonds.change(during: "test the disk") { _ in other.respond() }
+            }
+            while bonds.waitingTasks < 1 {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
+            bonds.recordEncryption(bench.id)
+            while bonds.waitingTasks < 2 {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
+            // Else time would stand as long as the disk works.
+            time.loop.release()
+            try await time.clock.sleep(for: .seconds(3))
+            time.loop.hold()
+            disk.open()
+            try await marking.value
+            while !other.isAsked {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
+            time.loop.release()
+            await #expect(throws: error(.timedOut)) { try await working.value }
+            try await time.clock.sleep(for: .seconds(1))
+            time.loop.hold()
+            #expect(bonds.waitingTasks == 1)
+            other.open()
+            try await time.clock.sleep(for: .seconds(1))
+            #expect(try await bench.central.bonds().map(\.rejectedSince) == [nil])
+        }
+    }
+
     /// By its application, also after the last look at what was forgotten.
     @Test func aBondThatIsForgottenWhileItsCentralPairsIsNotKept() async throws {
         let adapter = Lock<Adapter?>(nil)
