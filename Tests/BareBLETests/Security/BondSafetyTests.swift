@@ -709,6 +709,43 @@ import Testing
         }
     }
 
+    /// They are no keys.
+    @Test func theKernelIsNotGivenTheKeysAgainForALateMarkOrNote() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            let bonds: BondedDevices = await bench.central.adapter.bonds
+            try await time.clock.sleep(for: .seconds(1))
+            let commands = await bench.radio.managementCommands
+            for isMark in [true, false] {
+                let disk = HangingDisk()
+                defer { disk.open() }
+                let storing = time.task {
+                    try await bonds.change(during: "test the disk") { store throws(BLEError) in
+                        disk.respond()
+                        if isMark {
+                            _ = try store.markRejected(bench.id, at: 1)
+                        } else {
+                            _ = try store.noteEncrypted(bench.id, at: 1)
+                        }
+                    }
+                }
+                while !disk.isAsked, !Task.isCancelled { await Task.yield() }
+                // Else time would stand as long as the disk works.
+                time.loop.release()
+                await #expect(throws: error(.timedOut)) { try await storing.value }
+                time.loop.hold()
+                disk.open()
+                while (bonds.record(of: bench.id)?.state == .good) == isMark {
+                    try Task.checkCancellation()
+                    await Task.yield()
+                }
+                try await time.clock.sleep(for: .seconds(1))
+            }
+            #expect(await bench.radio.managementCommands == commands)
+        }
+    }
+
     /// While the disk works for others, the marks and the notes wait for it.
     @Test func aKeyThatHasWorkedAgainIsNotLeftRejectedByASlowDisk() async throws {
         try await VirtualTime.run { time in
