@@ -168,12 +168,13 @@ package struct AdvertisingAddressReset: ~Copyable {
     /// - Parameter used: The numbers that are in use by this library.
     package mutating func begin(avoiding used: Set<UInt8>, at now: BootInstant) -> [Action] {
         guard isDue(at: now), let kernel else { return [] }
+        // The former run is over.
+        isFormerRun = false
         if isOutdated {
             state = .reading
             return [.readFeatures]
         }
         isNeeded = false
-        isFormerRun = false
         let taken = used.union(known)
         let free = (1...InstanceSession.greatestNumber).reversed().first { number in
             number <= kernel.maximumInstances && !taken.contains(number)

@@ -89,7 +89,9 @@ package actor Adapter {
         self.recovery = RecoveryCoordinator(recovery)
         hci = HCIChannel(trace: trace) { loop.now() }
         self.security = AdapterSecurity(security, addressHash: addressHash, on: loop, logger: logger)
-        self.security.bonds.onChange { [weak self] isLate in self?.assumeIsolated { $0.bondsChanged(isLate: isLate) } }
+        self.security.bonds.onChange { [weak self] areKeysLate in
+            self?.assumeIsolated { $0.bondsChanged(areKeysLate: areKeysLate) }
+        }
         initiator.onActions { [weak self] actions in
             self?.assumeIsolated {
                 $0.perform(actions)

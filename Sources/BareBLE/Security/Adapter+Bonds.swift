@@ -24,10 +24,10 @@ extension Adapter {
 
     /// The bonds are other ones from now on.
     ///
-    /// - Parameter isLate: Whether no task waited for the disk any more. What would follow the change has been done
-    ///   before, with the bonds as they were: a bond that a central has made late would be missing in the kernel, and
-    ///   the key of one that was forgotten late would be left there.
-    func bondsChanged(isLate: Bool) {
+    /// - Parameter areKeysLate: Whether their keys have changed, and no task waited for the disk any more. What would
+    ///   follow the change has been done before, with the bonds as they were: a bond that a central has made late would
+    ///   be missing in the kernel, and the key of one that was forgotten late would be left there.
+    func bondsChanged(areKeysLate: Bool) {
         var keys: [PeerID: Secret128] = [:]
         for record in bonds.records { keys[record.identity] = record.resolvingKey?.key }
         if !keys.isEmpty, security.addressHash == nil {
@@ -47,7 +47,7 @@ extension Adapter {
             logger.warning(
                 "\(consequence)", metadata: ["peer": "\(omission.identity)", "reason": "\(omission.reason)"])
         }
-        if isLate { perform(coordinator.loadLateChange()) }
+        if areKeysLate { perform(coordinator.loadLateChange()) }
     }
 
     /// The bonds of this adapter.

@@ -46,8 +46,12 @@ extension Adapter {
         coordinator.stopWaiting(number)
         switch wake {
         case .resumed:
-            // A later call has taken the place of this one, and its permission is withdrawn.
-            guard centrals.isLast(allowance) || allowsCentralPairing else { throw cancelledError(during: operation) }
+            // It was withdrawn meanwhile: by `refuseCentrals`, or with a later call that has taken its place.
+            let isOver = end.map { $0 <= loop.now() } ?? false
+            guard allowsCentralPairing || isOver && centrals.isLast(allowance) else {
+                throw BLEError(
+                    .cancelled, subject: name, during: operation, because: "the permission to pair was withdrawn")
+            }
             logger.debug("centrals may pair", metadata: ["adapter": "\(name)"])
             await keepPairingAddress(managed.settings)
         case .failed(let error):

@@ -8,7 +8,7 @@ internal import Logging
 // - Opens the store once, however many tasks need it at the same time.
 // - Does one job on the disk after the other, each on a thread of its own, and takes over what the disk has afterwards,
 //   in that order. A caller waits 5 s at most; what a late job has changed is taken over when it ends, and the
-//   kernel is given it.
+//   kernel is given the keys if these have changed.
 // - Knows when links to bonded peers ended, and which bonds are for other hardware than the adapter's.
 //
 // Invariants
@@ -77,8 +77,8 @@ final class BondedDevices: @unchecked Sendable {
     /// The damage that was found when the store was opened, until a call has taken it to report it: the one that began
     /// to open the store may have timed out by then.
     private var unreportedDamage: BLEError?
-    /// Called after the records have changed, with whether no task waited for that any more.
-    private var changeHandler: (@Sendable (_ isLate: Bool) -> Void)?
+    /// Called after the records have changed, with whether the kernel is to be given their keys again.
+    private var changeHandler: (@Sendable (_ areKeysLate: Bool) -> Void)?
 
     init(_ configuration: SecurityConfiguration?, on loop: EventLoop, logger: Logger) {
         self.configuration = configuration
@@ -112,9 +112,9 @@ final class BondedDevices: @unchecked Sendable {
         if records.contains(where: { $0.adapterPin != nil }) { changeHandler?(false) }
     }
 
-    /// Has a handler called on the loop after the records have changed, with whether no task waited for that any more.
-    /// It replaces an earlier one.
-    func onChange(_ handler: @escaping @Sendable (_ isLate: Bool) -> Void) { changeHandler = handler }
+    /// Has a handler called on the loop after the records have changed, with whether the kernel is to be given their
+    /// keys again: these have changed, and no task waited for that any more. It replaces an earlier one.
+    func onChange(_ handler: @escaping @Sendable (_ areKeysLate: Bool) -> Void) { changeHandler = handler }
 
     /// Returns what the kernel is not given of the bonds and was not at the last call, and takes note of it.
     func newOmissions(_ current: [BondRules.KeyLists.Omission]) -> [BondRules.KeyLists.Omission] {
@@ -262,12 +262,19 @@ final class BondedDevices: @unchecked Sendable {
         guard encryptionsToNote.insert(identity).inserted else { return }
         Task(executorPreference: loop) {
             defer { _ = self.encryptionsToNote.remove(identity) }
-            do throws(BLEError) {
-                _ = try await self.change(during: "note the encryption") { store throws(BLEError) in
-                    try store.noteEncrypted(identity, at: time)
+            // The disk may have stored a mark while the note waited for its turn. It is tried once more at most: the
+            // disk may be full.
+            for _ in 1...2 {
+                do throws(BLEError) {
+                    _ = try await self.change(during: "note the encryption") { store throws(BLEError) in
+                        try store.noteEncrypted(identity, at: time)
+                    }
+                    return
+                } catch {
+                    self.logger.debug("an encryption was not noted", metadata: ["reason": "\(error)"])
                 }
-            } catch {
-                self.logger.debug("an encryption was not noted", metadata: ["reason": "\(error)"])
+                guard let record = self.record(of: identity), record.state != .good, self.rejections[identity] == nil
+                else { return }
             }
         }
     }
@@ -407,6 +414,10 @@ final class BondedDevices: @unchecked Sendable {
     private func use(_ stored: [BondRecord], isLate: Bool = false) {
         // A peer may have a counter change with each of its writes; nothing else goes by them.
         let isOther = stored.map(\.withoutCounters) != self.stored.map(\.withoutCounters)
+        // A mark or a note changes nothing that the kernel has.
+        let areKeysLate =
+            isLate && BondRules.keyLists(of: stored, adapter: hardware)
+                != BondRules.keyLists(of: self.stored, adapter: hardware)
         self.stored = stored
         records = stored.map { record in
             guard let rejection = rejections[record.identity], rejection.generation == record.generation,
@@ -421,7 +432,7 @@ final class BondedDevices: @unchecked Sendable {
         linkEnds = linkEnds.filter { known.contains($0.key) }
         unmarked.formIntersection(known)
         acceptedSignatures.limit(to: Set(records.compactMap(\.peerSigning?.key)))
-        if isOther { changeHandler?(isLate) }
+        if isOther { changeHandler?(areKeysLate) }
     }
 
     private func diskError(during operation: String) -> BLEError {

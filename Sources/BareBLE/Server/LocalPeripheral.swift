@@ -447,14 +447,15 @@ extension LocalPeripheral {
     /// Lets centrals that connect from now on pair, for a time or until `refusePairing()`; before that, and afterwards,
     /// they are refused.
     ///
-    /// A later call takes the place of an earlier one. What the agent can show and ask counts for links that come up
-    /// after the call: on those that are up, nothing can be compared. One central pairs at a time, and others are
-    /// refused meanwhile; also while a pairing of this side waits for its turn (``Peripheral/pair(_:)``). One whose
-    /// pairings have failed three times in a minute is refused for the rest of it, and so is the fourth that would bond
-    /// in a minute with `CentralPairingOptions.acceptsUnconfirmed`. If another program makes the adapter not bondable
-    /// meanwhile, that is undone, three times in a minute, logged, and reported as `SecurityEvent.otherManager`. The
-    /// end of the time does not end a pairing that runs. `events` reports what becomes of each;
-    /// `Central.securityEvents` the rest.
+    /// A later call takes the place of an earlier one. Where the later one is cancelled or fails while both wait, the
+    /// earlier call throws `.cancelled`. So does a call whose permission `refusePairing()` or `stop()` withdraws while
+    /// it waits. What the agent can show and ask counts for links that come up after the call: on those that are up,
+    /// nothing can be compared. One central pairs at a time, and others are refused meanwhile; also while a pairing of
+    /// this side waits for its turn (``Peripheral/pair(_:)``). One whose pairings have failed three times in a minute
+    /// is refused for the rest of it, and so is the fourth that would bond in a minute with
+    /// `CentralPairingOptions.acceptsUnconfirmed`. If another program makes the adapter not bondable meanwhile, that is
+    /// undone, three times in a minute, logged, and reported as `SecurityEvent.otherManager`. The end of the time does
+    /// not end a pairing that runs. `events` reports what becomes of each; `Central.securityEvents` the rest.
     ///
     /// With advertising sets, the kernel may pair with the address of another program's last advertisement. While
     /// centrals may pair, an advertising instance that is not put on air is added and removed to set that right; where

@@ -66,6 +66,25 @@ import Testing
         #expect(run.ends == [nil] && run.isResting)
     }
 
+    /// The run that follows ends with the read.
+    @Test func instancesThatCannotBeReadAfterAFormerRunEndTheNextOne() {
+        let run = ResetRun(at: start)
+        #expect(run.keep())
+        run.begin()
+        run.respond()
+        run.fail(.status(.busy))
+        run.reset.release()
+        #expect(run.keep())
+        run.reset.eventsMissed()
+        run.advance(.milliseconds(500))
+        run.respond()
+        #expect(run.ends.isEmpty && !run.isResting)
+        run.begin()
+        #expect(run.sent == [addFour, removeFour, removeFour, read])
+        run.failToRead(.timeout)
+        #expect(run.ends.count == 1 && run.isResting)
+    }
+
     /// Without sets, the kernel reads the address from the commands; the instance would take the only set.
     @Test(arguments: [(0x1F07F, 5), (0x1FFFF, 1)] as [(UInt32, UInt8)])
     func withoutAdvertisingSetsOrWithOneNothingIsSent(_ flags: UInt32, _ maximum: UInt8) {

@@ -709,6 +709,43 @@ import Testing
         }
     }
 
+    /// They are no keys.
+    @Test func theKernelIsNotGivenTheKeysAgainForALateMarkOrNote() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            let bonds: BondedDevices = await bench.central.adapter.bonds
+            try await time.clock.sleep(for: .seconds(1))
+            let commands = await bench.radio.managementCommands
+            for isMark in [true, false] {
+                let disk = HangingDisk()
+                defer { disk.open() }
+                let storing = time.task {
+                    try await bonds.change(during: "test the disk") { store throws(BLEError) in
+                        disk.respond()
+                        if isMark {
+                            _ = try store.markRejected(bench.id, at: 1)
+                        } else {
+                            _ = try store.noteEncrypted(bench.id, at: 1)
+                        }
+                    }
+                }
+                while !disk.isAsked, !Task.isCancelled { await Task.yield() }
+                // Else time would stand as long as the disk works.
+                time.loop.release()
+                await #expect(throws: error(.timedOut)) { try await storing.value }
+                time.loop.hold()
+                disk.open()
+                while (bonds.record(of: bench.id)?.state == .good) == isMark {
+                    try Task.checkCancellation()
+                    await Task.yield()
+                }
+                try await time.clock.sleep(for: .seconds(1))
+            }
+            #expect(await bench.radio.managementCommands == commands)
+        }
+    }
+
     /// While the disk works for others, the marks and the notes wait for it.
     @Test func aKeyThatHasWorkedAgainIsNotLeftRejectedByASlowDisk() async throws {
         try await VirtualTime.run { time in
@@ -771,6 +808,58 @@ import Testing
         }
     }
 
+    /// The note waits already when the mark is stored, and the disk works for others for longer than it waits.
+    @Test func aKeyThatHasWorkedAgainIsNotLeftRejectedByAMarkBeforeALateNote() async throws {
+        try await VirtualTime.run { time in
+            let memory = BondMemory()
+            let bench = try await SecurityBench(time, bonds: BondStore(memory))
+            try await bench.pair()
+            let bonds: BondedDevices = await bench.central.adapter.bonds
+            let (disk, other) = (HangingDisk(), HangingDisk())
+            defer {
+                disk.open()
+                other.open()
+            }
+            Thread.detachNewThread { memory.turn.withLock { _ in disk.respond() } }
+            while !disk.isAsked, !Task.isCancelled { await Task.yield() }
+            let marking = time.task { await bonds.markRejected(bench.id) }
+            while bonds.record(of: bench.id)?.state == .good {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
+            let working = time.task {
+                try await bonds.change(during: "test the disk") { _ in other.respond() }
+            }
+            while bonds.waitingTasks < 1 {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
+            bonds.recordEncryption(bench.id)
+            while bonds.waitingTasks < 2 {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
+            // Else time would stand as long as the disk works.
+            time.loop.release()
+            try await time.clock.sleep(for: .seconds(3))
+            time.loop.hold()
+            disk.open()
+            try await marking.value
+            while !other.isAsked {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
+            time.loop.release()
+            await #expect(throws: error(.timedOut)) { try await working.value }
+            try await time.clock.sleep(for: .seconds(1))
+            time.loop.hold()
+            #expect(bonds.waitingTasks == 1)
+            other.open()
+            try await time.clock.sleep(for: .seconds(1))
+            #expect(try await bench.central.bonds().map(\.rejectedSince) == [nil])
+        }
+    }
+
     /// By its application, also after the last look at what was forgotten.
     @Test func aBondThatIsForgottenWhileItsCentralPairsIsNotKept() async throws {
         let adapter = Lock<Adapter?>(nil)
@@ -822,6 +911,26 @@ import Testing
             }
             _ = await loading.result
             #expect(await bench.local.allowsPairing != cancelsLater)
+        }
+    }
+
+    @Test func aCallWhosePermissionIsWithdrawnWhileItWaitsFails() async throws {
+        try await PairingBench.run { bench in
+            try await bench.local.allowPairing(.justWorks)
+            await bench.local.refusePairing()
+            let adapter = await bench.central.adapter
+            // As above.
+            await bench.radio.ignoreManagementPacket([0x30, 0, 0, 0, 2, 0, 0, 0])
+            let loading = bench.time.task { try await adapter.loadKeys(in: .unlimited("load keys")) }
+            try await bench.sleep(.seconds(1))
+            await bench.radio.ignoreManagementPacket(nil)
+            let allowing = bench.time.task { try await bench.local.allowPairing(.justWorks) }
+            try await bench.sleep(.seconds(1))
+            #expect(await bench.local.allowsPairing)
+            await bench.local.refusePairing()
+            await #expect(throws: error(.cancelled)) { try await allowing.value }
+            _ = await loading.result
+            #expect(await !bench.local.allowsPairing)
         }
     }
 
