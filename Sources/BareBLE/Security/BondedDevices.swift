@@ -416,7 +416,8 @@ final class BondedDevices: @unchecked Sendable {
         let isOther = stored.map(\.withoutCounters) != self.stored.map(\.withoutCounters)
         // A mark or a note changes nothing that the kernel has.
         let areKeysLate =
-            isLate && BondRules.keyLists(of: stored, adapter: hardware)
+            isLate
+            && BondRules.keyLists(of: stored, adapter: hardware)
                 != BondRules.keyLists(of: self.stored, adapter: hardware)
         self.stored = stored
         records = stored.map { record in

@@ -1,3 +1,4 @@
+import ArgumentParser
 import BLECore
 import BLELinux
 import BareBLETestKit
