@@ -37,7 +37,7 @@ final class CentralPairingSwitch {
             guard mayPair else { return await local.refuseFurtherPairing() }
             do throws(BLEError) {
                 try await local.allowPairing(options)
-            } catch where error.code == .cancelled {
+            } catch  where error.code == .cancelled {
                 // The local peripheral has been stopped meanwhile.
             } catch {
                 logger.error("centrals cannot pair: \(error)")
