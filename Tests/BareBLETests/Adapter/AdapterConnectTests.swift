@@ -62,6 +62,24 @@ import Testing
         #expect(await bench.sent.count == count, "the handle may be another program's")
     }
 
+    /// Whatever the kernel has reported when its list is read can be read then.
+    @Test func aReportThatArrivesUntilTheLinksAreListedIsNotMissing() async throws {
+        let bench = try await AdapterBench()
+        await reachable(bench)
+        let central = Central(adapter: bench.adapter)
+        let device = try await central.connect(peer, ConnectOptions(mtu: 23, observesServiceChanges: false))
+        let controller = bench.controller
+        bench.kernel.withLock {
+            $0.isLinked = false
+            $0.farEnds = []
+            $0.whenListed = { controller.assumeIsolated { $0.endLink(0x40, .remoteUserTerminated) } }
+        }
+        _ = await device.disconnected()
+        try await bench.clock.sleep(for: .seconds(2))
+        #expect(bench.kernel.withLock { $0.whenListed == nil }, "the links were listed")
+        #expect(await central.statistics.unreportedEnds == 0)
+    }
+
     @Test func theScanMakesWayAndContinues() async throws {
         let bench = try await AdapterBench()
         await reachable(bench)
