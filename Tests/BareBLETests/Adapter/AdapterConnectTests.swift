@@ -220,6 +220,20 @@ import Testing
         #expect(bench.kernel.withLock { $0.connects } == 2)
     }
 
+    @Test func anAdapterWhoseLossIsNotReadYetWhenASocketHasAttachedFailsTheConnect() async throws {
+        let bench = try await AdapterBench()
+        await reachable(bench)
+        let (controller, kernel) = (bench.controller, bench.kernel)
+        kernel.withLock {
+            $0.whenAttached = {
+                kernel.withLock { $0.controllers = [] }
+                controller.assumeIsolated { $0.unplug() }
+            }
+        }
+        await fails(.adapterDown, bench, peer)
+        #expect(kernel.withLock { $0.connects } == 1)
+    }
+
     /// Where links break down at once, or at the first missing packets.
     @Test(arguments: [HCIStatus.connectionFailedToBeEstablished, .connectionTimeout], [false, true])
     func wiFiOnTheSameAntennaIsNamedWhereLinksBreakDown(status: HCIStatus, isShared: Bool) async throws {
