@@ -461,18 +461,21 @@ extension LinkTable {
     /// The controller has said that it has no link with the handle of one that is up as far as was reported, or the
     /// kernel has ended that link: the report of its end was lost. The reason is then known to nobody.
     ///
-    /// - Parameter beginnings: Those of the handle when that was noticed.
+    /// - Parameters:
+    ///   - beginnings: Those of the handle when that was noticed.
+    ///   - isReportDue: Whether the report may still come. It cannot where the kernel has ended the link: the next end
+    ///     with the handle is another link's.
     /// - Returns: The tasks to resume, and the handler of the link; `nil` where the link has ended,
     ///   or another one has its handle.
     package mutating func endedUnreported(
-        _ link: LinkIdentity, after beginnings: Int, at now: BootInstant
+        _ link: LinkIdentity, after beginnings: Int, isReportDue: Bool, at now: BootInstant
     ) -> (waiters: [UInt64], lossHandler: LossHandler?)? {
         guard let handle = link.handle, let found = self.link(handle), found.identity == link,
             entries[handle]?.beginnings == beginnings
         else { return nil }
         unreportedEnds += 1
         let waiters = ended(handle, .unknownConnection, at: now)
-        entries[handle]?.isReportDue = true
+        entries[handle]?.isReportDue = isReportDue
         return (waiters, found.lossHandler)
     }
 

@@ -495,8 +495,9 @@ extension Adapter {
     /// Fails where the end of an initiated link was reported while a socket attached to it. Programs can read that
     /// before the kernel handles it, and the socket stays connected for so long.
     private func checkNotEnded(_ handle: ConnectionHandle) throws(AttachError) {
-        // The socket may be ready before the end was read.
+        // The socket may be ready before the end was read, or the adapter's loss, which leaves no end in the table.
         commandsReadable()
+        guard presence == .up else { throw .connect(.aborted, errno: 0) }
         if links.lastEnd(of: handle) != nil { throw .connect(.notEstablished, errno: 0) }
     }
 

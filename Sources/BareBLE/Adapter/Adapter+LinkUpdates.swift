@@ -65,12 +65,16 @@ extension Adapter {
     }
 
     private func endUnreported(_ link: LinkIdentity, after beginnings: Int, isKnownToKernel: Bool) {
+        guard presence == .up, let info, let handle = link.handle else { return }
+        // Before the sockets: what the kernel has handled by now can be read there. A list that cannot be read shows
+        // nothing.
+        if isKnownToKernel, system.lowEnergyLinkHandles(info.index)?.contains(handle) != false { return }
         commandsReadable()
         reportsReadable()
-        guard presence == .up, let info, let handle = link.handle else { return }
-        // A list that cannot be read shows nothing.
-        if isKnownToKernel, system.lowEnergyLinkHandles(info.index)?.contains(handle) != false { return }
-        guard let (waiters, handler) = links.endedUnreported(link, after: beginnings, at: loop.now()) else { return }
+        guard presence == .up,
+            let (waiters, handler) = links.endedUnreported(
+                link, after: beginnings, isReportDue: !isKnownToKernel, at: loop.now())
+        else { return }
         logger.warning(
             "a link has ended, and the report of that was lost",
             metadata: ["adapter": "\(name)", "peer": "\(link.peer)"])

@@ -48,7 +48,8 @@ actor CentralHub {
     /// The state that was reported last; `nil` until it is known.
     private(set) var state: CBManagerState?
     private var watch: Task<Void, Never>?
-    /// The number of losses of the adapter that links have reported.
+    /// The number of losses of the adapter that links have reported, and of ends of the last manager: a state that was
+    /// read before one of them is not reported after it.
     private var losses = 0
 
     /// The event loop of the central: all of the actor's code runs there.
@@ -120,6 +121,7 @@ actor CentralHub {
             watch?.cancel()
             watch = nil
             state = nil
+            losses += 1
         }
     }
 

@@ -271,9 +271,11 @@ import Testing
         var table = LinkTable()
         try table.began(connection())
         let link = table.register(handle, peer)
-        #expect(table.endedUnreported(link, after: 0, at: start) == nil, "another link has begun meanwhile")
-        #expect(table.endedUnreported(link, after: 1, at: start) != nil)
-        #expect(table.endedUnreported(link, after: 1, at: start) == nil)
+        #expect(
+            table.endedUnreported(link, after: 0, isReportDue: true, at: start) == nil,
+            "another link has begun meanwhile")
+        #expect(table.endedUnreported(link, after: 1, isReportDue: true, at: start) != nil)
+        #expect(table.endedUnreported(link, after: 1, isReportDue: true, at: start) == nil)
         #expect(table.unreportedEnds == 1 && !table.isCurrent(link))
         _ = try table.ended(disconnection(), at: start + .seconds(1))
         try table.began(connection())
@@ -281,6 +283,18 @@ import Testing
         #expect(table.isCurrent(next) && table.parameters(of: handle) != nil)
         _ = try table.ended(disconnection(), at: start + .seconds(2))
         #expect(table.isCurrent(next) == false)
+    }
+
+    /// No report follows one that was dropped: the next end is another link's, also where no beginning is read.
+    @Test func anEndAfterADroppedReportIsThatOfTheNextLink() throws {
+        var table = LinkTable()
+        let link = table.register(handle, peer)
+        #expect(table.endedUnreported(link, after: 0, isReportDue: false, at: start) != nil)
+        table.attemptBegins()
+        let isAwaited = table.awaitEnd(of: handle, isUnseen: true, 7)
+        let woken = try table.ended(disconnection(reason: "3e"), at: start)
+        #expect(isAwaited && woken == [7])
+        #expect(table.unseenEnd(of: handle) == .connectionFailedToBeEstablished)
     }
 
     // MARK: Encryption

@@ -30,6 +30,8 @@ struct AdapterBench: Sendable {
         var isLinked = false
         /// What happens, once, when the kernel has attached a socket; on the loop.
         var whenAttached: (@Sendable () -> Void)?
+        /// What happens, once, when the kernel is asked for the links; on the loop.
+        var whenListed: (@Sendable () -> Void)?
         /// How often it was asked whom a link is to; it never says.
         var nameLookups = 0
         /// The errors of opening a channel, once each, before it succeeds.
@@ -153,7 +155,11 @@ extension AdapterSystem {
             return socket
         }
         system.linkHandle = { _, _ in kernel.withLock { $0.isLinked ? 0x0040 : nil } }
-        system.lowEnergyLinkHandles = { _ in kernel.withLock { $0.isLinked ? [0x0040] : [] } }
+        system.lowEnergyLinkHandles = { _ in
+            let whenListed = kernel.withLock { $0.whenListed.take() }
+            whenListed?()
+            return kernel.withLock { $0.isLinked ? [0x0040] : [] }
+        }
         system.linkAddress = { _, _ in
             kernel.withLock { $0.nameLookups += 1 }
             return nil

@@ -62,6 +62,24 @@ import Testing
         #expect(await bench.sent.count == count, "the handle may be another program's")
     }
 
+    /// Whatever the kernel has reported when its list is read can be read then.
+    @Test func aReportThatArrivesUntilTheLinksAreListedIsNotMissing() async throws {
+        let bench = try await AdapterBench()
+        await reachable(bench)
+        let central = Central(adapter: bench.adapter)
+        let device = try await central.connect(peer, ConnectOptions(mtu: 23, observesServiceChanges: false))
+        let controller = bench.controller
+        bench.kernel.withLock {
+            $0.isLinked = false
+            $0.farEnds = []
+            $0.whenListed = { controller.assumeIsolated { $0.endLink(0x40, .remoteUserTerminated) } }
+        }
+        _ = await device.disconnected()
+        try await bench.clock.sleep(for: .seconds(2))
+        #expect(bench.kernel.withLock { $0.whenListed == nil }, "the links were listed")
+        #expect(await central.statistics.unreportedEnds == 0)
+    }
+
     @Test func theScanMakesWayAndContinues() async throws {
         let bench = try await AdapterBench()
         await reachable(bench)
@@ -200,6 +218,20 @@ import Testing
         #expect(try await handle(bench, address) == 0x40)
         #expect(await bench.sent.count { $0 == .leCreateConnection } == 2)
         #expect(bench.kernel.withLock { $0.connects } == 2)
+    }
+
+    @Test func anAdapterWhoseLossIsNotReadYetWhenASocketHasAttachedFailsTheConnect() async throws {
+        let bench = try await AdapterBench()
+        await reachable(bench)
+        let (controller, kernel) = (bench.controller, bench.kernel)
+        kernel.withLock {
+            $0.whenAttached = {
+                kernel.withLock { $0.controllers = [] }
+                controller.assumeIsolated { $0.unplug() }
+            }
+        }
+        await fails(.adapterDown, bench, peer)
+        #expect(kernel.withLock { $0.connects } == 1)
     }
 
     /// Where links break down at once, or at the first missing packets.

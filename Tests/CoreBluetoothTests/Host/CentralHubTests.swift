@@ -40,4 +40,39 @@ import Testing
             _ = manager
         }
     }
+
+    /// The last manager may go while a link that has ended reads the state, and another one come.
+    @Test func aStateThatIsReadForAManagerThatIsGoneIsNotReported() async throws {
+        let whenRead = Lock<(@Sendable () -> Void)?>(nil)
+        try await Bench.run(changing: { system in
+            let info = system.info
+            system.info = { index throws(SystemCallError) in
+                let found = try info(index)
+                guard let replace = whenRead.withLock({ $0.take() }) else { return found }
+                replace()
+                return ControllerInfo(index: found.index, name: found.name, address: found.address, isUp: false)
+            }
+        }) { bench in
+            await bench.radio.announceChanges()
+            let hub = CoreBluetoothHost.current.hub
+            let (manager, recorder) = try await bench.manager()
+            let (weak, id, callbacks) = (WeakManager(manager), manager.id, manager.callbacks)
+            whenRead.withLock {
+                $0 = {
+                    // The next manager is the same object.
+                    hub.assumeIsolated { hub in
+                        hub.remove(id)
+                        hub.add(weak, id, callbacks, powerOn: false)
+                        hub.start(id)
+                    }
+                }
+            }
+            await hub.adapterWasLost()
+            #expect(whenRead.withLock { $0 == nil }, "the state was read")
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(recorder.lines.isEmpty)
+            #expect(await hub.state == .poweredOn)
+            _ = manager
+        }
+    }
 }

@@ -54,4 +54,23 @@ import Testing
             #expect(recorder.count(of: "didReceiveWrite") == 0)
         }
     }
+
+    /// It may wait on the delegate's queue after the report of a loss that has ended it.
+    @Test func aChannelThatWasRequestedBeforeALossIsReportedWithAnError() async throws {
+        try await Bench.run { bench in
+            await bench.radio.announceChanges()
+            let recorder = CallbackRecorder(bench.time)
+            let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
+            try await recorder.wait(for: "state 5")
+            bench.queue.sync { manager.channelPublished(128, losses: 0) }
+            await bench.radio.unplug()
+            try await recorder.wait(for: "state 2")
+            bench.queue.sync { manager.channelPublished(129, losses: 0) }
+            bench.queue.sync { manager.channelPublished(130, losses: 1) }
+            #expect(
+                recorder.lines == [
+                    "state 5", "didPublish nil 128", "state 2", "didPublish CB 5 0", "didPublish nil 130",
+                ])
+        }
+    }
 }
