@@ -101,8 +101,9 @@ package struct LinkTable: ~Copyable {
     private enum State {
         /// Nothing is known.
         case unknown
-        /// Up, and not registered: another program's, or not attached yet.
-        case seen(ConnectionParameters)
+        /// Up, and not registered: another program's, or not attached yet. This program may have sent Disconnect for
+        /// it, as for one to a peer that is connected no more.
+        case seen(ConnectionParameters, disconnectedFrom: PeerID? = nil)
         /// Up, and this program's.
         case registered(Link)
         /// The last link has ended.
@@ -253,7 +254,7 @@ extension LinkTable {
     /// Returns the parameters of the link with a handle; `nil` where this program did not see it come up.
     package func parameters(of handle: ConnectionHandle) -> ConnectionParameters? {
         switch entries[handle]?.state {
-        case .seen(let parameters): parameters
+        case .seen(let parameters, _): parameters
         case .registered(let link): link.parameters
         case .unknown, .ended, .endedUnseen, nil: nil
         }
@@ -306,19 +307,31 @@ extension LinkTable {
         change(link) { $0.phase = .disconnecting }
     }
 
+    /// This program has sent Disconnect for a link to `peer` that it has not registered.
+    package mutating func disconnecting(_ handle: ConnectionHandle, from peer: PeerID) {
+        guard case .seen(let parameters, _)? = entries[handle]?.state else { return }
+        entries[handle]?.state = .seen(parameters, disconnectedFrom: peer)
+    }
+
     /// The handle of a link to `peer` that this program has made the controller disconnect.
     package func disconnectingHandle(to peer: PeerID) -> ConnectionHandle? {
         for (handle, entry) in entries {
-            guard case .registered(let link) = entry.state, case .disconnecting = link.phase else { continue }
-            if link.identity.peer == peer { return handle }
+            switch entry.state {
+            case .registered(let link):
+                if case .disconnecting = link.phase, link.identity.peer == peer { return handle }
+            case .seen(_, let former):
+                if former == peer { return handle }
+            case .unknown, .ended, .endedUnseen: break
+            }
         }
         return nil
     }
 
     /// The end of a link was not reported in time: it is no longer waited for.
     package mutating func stopAwaitingEnd(of handle: ConnectionHandle) {
-        guard let link = link(handle) else { return }
-        change(link.identity) { $0.phase = .open }
+        if let link = link(handle) { return change(link.identity) { $0.phase = .open } }
+        guard case .seen(let parameters, _)? = entries[handle]?.state else { return }
+        entries[handle]?.state = .seen(parameters)
     }
 
     /// Has a task wait for the end of the link with a handle; `false` where that has ended already.
@@ -615,8 +628,10 @@ extension LinkTable {
             case .registered(var link):
                 link.parameters = complete.parameters
                 entries[complete.handle]?.state = .registered(link)
+            case .seen(_, let former):
+                entries[complete.handle]?.state = .seen(complete.parameters, disconnectedFrom: former)
             // The link was there before this program began to listen.
-            case .unknown, .seen, nil:
+            case .unknown, nil:
                 entries[complete.handle, default: Entry()].state = .seen(complete.parameters)
             // The end was read first.
             case .ended, .endedUnseen: break

@@ -203,7 +203,7 @@ extension Adapter {
                     step = retry.notAttached(reason.failure, end: end, at: loop.now())
                 }
             case .disconnect(let handle):
-                await disconnectAndWait(handle)
+                await disconnectAndWait(handle, from: peer)
                 step = retry.disconnected(at: loop.now())
             case .connectByKernel where target.required != nil && target.means == .command:
                 // Its socket would be there before the encryption.
@@ -464,13 +464,13 @@ extension Adapter {
         } catch {
             // Before the link is ended for it, which is no rejection.
             let failure = required == nil ? nil : rejection(by: target.peer, of: handle)
-            if case .encryption = error, let handle { await disconnectAndWait(handle) }
+            if case .encryption = error, let handle { await disconnectAndWait(handle, from: target.peer) }
             if let failure { throw .encryption(failure) }
             throw error
         }
         let known = (try? socket.hciHandle()) ?? socket.reportedHandle ?? handle
         if Task.isCancelled {
-            if let known { await disconnect(known) }
+            if let known { await disconnectAndWait(known, from: target.peer) }
             throw .cancelled
         }
         var discarded = 0
@@ -480,7 +480,7 @@ extension Adapter {
                 if let handle, known != handle { throw .linkLost(links.lastEnd(of: handle)) }
                 discarded = try await encrypt(&socket, known, required)
             } catch {
-                if let known { await disconnectAndWait(known) }
+                if let known { await disconnectAndWait(known, from: target.peer) }
                 // A link that never came to life is initiated again, as any other.
                 if case .linkLost(.connectionFailedToBeEstablished?) = error {
                     throw .connect(.notEstablished, errno: 0)
@@ -523,7 +523,7 @@ extension Adapter {
             throw .encryption(failure)
         }
         if Task.isCancelled {
-            await disconnect(handle)
+            await disconnectAndWait(handle, from: target.peer)
             throw .cancelled
         }
         var discarded = 0
@@ -572,7 +572,7 @@ extension Adapter {
     private func end(
         _ handle: ConnectionHandle, of target: ConnectTarget, _ failure: EncryptionFailure
     ) async -> AttachError {
-        if links.lastEnd(of: handle) == nil { await disconnectAndWait(handle) }
+        if links.lastEnd(of: handle) == nil { await disconnectAndWait(handle, from: target.peer) }
         if target.required == nil {
             if case .cancelled = failure { return .cancelled }
             return .connect(.notEstablished, errno: 0)

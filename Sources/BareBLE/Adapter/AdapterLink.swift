@@ -176,8 +176,9 @@ extension Adapter {
     /// Without CAP_NET_RAW the kernel refuses the command. The peer, or the kernel itself, may be ending the link then.
     ///
     /// The command may have to wait for others to which a silent controller does not respond, 2 s each: the end is not
-    /// awaited for so long.
-    func disconnectAndWait(_ handle: ConnectionHandle) async {
+    /// awaited for so long. A cancelled caller does not wait: the next connect to the peer does.
+    func disconnectAndWait(_ handle: ConnectionHandle, from peer: PeerID) async {
+        links.disconnecting(handle, from: peer)
         send(HCICommandPacket(HCIDisconnect(handle: handle)), for: .none)
         await awaitEnd(of: handle, until: loop.now() + Self.disconnectTimeout)
     }

@@ -243,6 +243,26 @@ import Testing
         #expect(table.disconnectingHandle(to: peer) == nil)
     }
 
+    /// A connect may be cancelled, or fail, when its link is up and nothing is attached to it.
+    @Test func theEndOfALinkThatIsNotRegisteredCanBeAwaited() throws {
+        var table = LinkTable()
+        table.disconnecting(handle, from: peer)
+        #expect(table.disconnectingHandle(to: peer) == nil, "there is no link")
+        table.began(try connection())
+        #expect(table.disconnectingHandle(to: peer) == nil)
+        table.disconnecting(handle, from: peer)
+        _ = try table.updated(update())
+        #expect(table.disconnectingHandle(to: peer) == handle)
+        #expect(table.disconnectingHandle(to: other) == nil)
+        table.stopAwaitingEnd(of: handle)
+        #expect(table.disconnectingHandle(to: peer) == nil)
+        table.disconnecting(handle, from: peer)
+        _ = try table.ended(disconnection(), at: start)
+        #expect(table.disconnectingHandle(to: peer) == nil)
+        table.began(try connection())
+        #expect(table.disconnectingHandle(to: peer) == nil, "it is another link")
+    }
+
     @Test(.row("H15")) func aResetDropsAllLinksInTheOrderOfTheirRegistration() throws {
         let order = Recorded()
         var table = LinkTable()
