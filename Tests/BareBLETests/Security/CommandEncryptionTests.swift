@@ -519,46 +519,6 @@ import Testing
         }
     }
 
-    /// The end of the link that was not encrypted is read some intervals later, and is not that of the next one, which
-    /// has its handle.
-    @Test func theEndOfALinkWithoutItsKeyIsAwaitedWhereNoBeginningIsReported() async throws {
-        try await VirtualTime.run { time in
-            let other = Lock<Int32?>(nil)
-            let restricted = try await Restricted(
-                try await SecurityBench(time), permissions: .administration, empties: false,
-                change: { system in
-                    let connect = system.connect
-                    system.connect = { own, type, peer, timeout, level throws(SystemCallError) in
-                        // Another program empties the kernel's lists before the link comes up.
-                        if let descriptor = other.withLock({ $0.take() }) {
-                            var program = LinkSocket(adopting: descriptor)
-                            _ = program.send([0x13, 0, 0, 0, 2, 0, 0, 0])
-                            _ = program.send([0x30, 0, 0, 0, 2, 0, 0, 0])
-                            _ = program.release()
-                        }
-                        let socket = try connect(own, type, peer, timeout, level)
-                        let (isConnecting, reason) = (socket.isConnecting, socket.reportedReason)
-                        return LinkSocket(
-                            adopting: socket.release(), isConnecting: isConnecting, reportedHandle: 0x0040,
-                            reportedReason: reason)
-                    }
-                })
-            let bench = restricted.bench
-            let first = try await restricted.central.connect(bench.id)
-            await first.disconnect()
-            try await time.clock.sleep(for: .seconds(10))
-            await bench.radio.connectWhilePairing(true)
-            await bench.radio.delayDisconnections(by: .milliseconds(100))
-            let descriptor = try await bench.radio.openManagement().get()
-            other.withLock { $0 = descriptor }
-            let second = try await restricted.central.connect(bench.id)
-            try await time.clock.sleep(for: .seconds(1))
-            #expect(await second.security.isEncrypted)
-            #expect(await bench.device.pairingCount == 1, "nobody was paired")
-            await second.disconnect()
-        }
-    }
-
     @Test func theDemandsHold() async throws {
         try await VirtualTime.run { time in
             let restricted = try await Restricted(try await SecurityBench(time))

@@ -130,7 +130,7 @@ import Testing
             }
         }
         calls[0].cancel()
-        for call in calls { #expect(await call.value == 2) }
+        #expect(await calls[1].value == 2)
         await second.stop()
     }
 
@@ -185,7 +185,8 @@ import Testing
         #expect(await manager.storedNames.isEmpty, "what is not taken over ends")
     }
 
-    /// The second link has a request unfinished at the end of the 5 s of the first one, unless it was handed over before.
+    /// The second link has a request unfinished at the end of the 5 s of the first one, unless it was handed over
+    /// before.
     @Test func aBusyLinkDelaysNoOther() async throws {
         let clock = time.clock
         func slow(_ uuid: BluetoothUUID, seconds: Int, _ value: UInt8) -> LocalCharacteristic {
