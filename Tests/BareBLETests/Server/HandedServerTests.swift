@@ -105,35 +105,6 @@ import Testing
         #expect(folder.names.isEmpty, "the socket is removed at the end")
     }
 
-    /// A program may accept centrals and advertise at the same time.
-    @Test func linksOverARadioAreResumedForAllCallsAlsoWhereTheFirstOneIsCancelled() async throws {
-        let radio = VirtualRadio(time: time)
-        let first = LocalPeripheral(on: SecurityBench.central(radio, .inMemory))
-        try await first.publish(sensor)
-        let advertising = try await first.advertise([.localName("Bench")])
-        let phones = [await radio.addCentral(), await radio.addCentral()]
-        for phone in phones { try await phone.connect() }
-        await time.settle()
-        #expect(await first.centrals.count == 2)
-        await suspend(first)
-        await advertising.stop()
-
-        let second = LocalPeripheral(on: SecurityBench.central(radio, .inMemory))
-        let environment = ServiceEnvironment(
-            descriptors: await manager.takeStored(), variables: manager.environment().variables)
-        #expect(try await second.restore(from: environment).links.count == 2)
-        try await second.publish(sensor)
-        let calls: [Task<Int, Never>] = (0..<2).map { _ in
-            testTask {
-                try? await second.acceptCentrals()
-                return await second.centrals.count { $0.isRestored }
-            }
-        }
-        calls[0].cancel()
-        #expect(await calls[1].value == 2)
-        await second.stop()
-    }
-
     @Test func anIndicationIsConfirmedToTheNextRun() async throws {
         let (first, _) = try await start([sensor])
         let (ours, theirs) = try LinkSocket.pair()
