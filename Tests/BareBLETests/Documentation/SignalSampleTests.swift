@@ -55,7 +55,7 @@ private struct EndingProgram: Sendable {
         async let run: Void = program.run()
         // A signal that comes before the source is registered has no effect.
         while !isOver.withLock({ $0 }) {
-            raise(SIGTERM)
+            kill(getpid(), SIGTERM)
             try await Task.sleep(for: .milliseconds(10))
         }
         await run
