@@ -91,6 +91,7 @@ import Testing
         #expect(throws: (any Error).self) {
             try Serve.parse(["demo:battery", "--name", String(repeating: "n", count: 249)])
         }
+        #expect(throws: (any Error).self) { try Serve.parse(["demo:battery", "--name", ""]) }
     }
 
     /// The next value of a plan comes after an interval, however many have subscribed.
