@@ -336,7 +336,7 @@ import Testing
         let outcome = try await server.outcome()
         #expect(outcome.status == 74)
         let hint = "Make room there, or write to another disk."
-        let end = options.isEmpty ? "\nhint: \(hint)\n" : #""code":"linkLost","status":74}"# + "\n"
+        let end = options.isEmpty ? "\nhint: \(hint)\n" : #""code":"notWritten","status":74}"# + "\n"
         #expect(outcome.errors.hasSuffix(end) && outcome.errors.contains(hint), "\(outcome.errors)")
     }
 
