@@ -568,6 +568,13 @@ import Testing
             refused.advised(peer, isBonded: true).description.contains(
                 "`blescan forget AA:BB:CC:DD:EE:FF/random`, then `blescan pair AA:BB:CC:DD:EE:FF/random --require "
                     + "authenticated`"))
+        // A screen takes no options.
+        #expect(refused.advised(peer, isOnScreen: true).hint == refused.advised(peer).hint)
+        let lock = PeerArgument.demo("lock")
+        #expect(
+            refused.advised(lock, isOnScreen: true).hint
+                == "The peer requires a paired or encrypted link: `blescan browse demo:lock --pair --passkey 123456`.")
+        #expect(refused.advised(lock).hint == "The peer requires a paired or encrypted link: --pair.")
         let rejected = BLEError(.bondRejected, during: "connect", because: "it has lost the key")
         #expect(
             rejected.advised(peer).description.contains(
