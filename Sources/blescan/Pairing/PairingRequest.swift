@@ -13,8 +13,7 @@ struct PairingRequest: Sendable {
     private let isTerminal: Bool
     private let ask: @Sendable (String) async -> String?
     private let note: @Sendable (String) -> Void
-    /// Whether a passkey was asked for, and none was returned.
-    private let lacksPasskey = Lock(false)
+    private let wasAsked = Lock(false)
     private(set) var options: PairingOptions
 
     /// - Parameters:
@@ -53,8 +52,7 @@ struct PairingRequest: Sendable {
     }
 
     private func advised(_ error: BLEError, _ peer: PeerArgument) -> BLEError {
-        let lacksPasskey = lacksPasskey.withLock(\.self)
-        if lacksPasskey, !isTerminal {
+        if wasAsked.withLock(\.self), passkey == nil, !isTerminal {
             // The peer has refused nothing: the command line lacks the passkey.
             let option = VirtualPeer(peer)?.passkey.map { "--passkey \($0)" } ?? "--passkey"
             return BLEError(
@@ -63,10 +61,6 @@ struct PairingRequest: Sendable {
                 hint: "Give it with \(option), or run this in a terminal.")
         }
         switch error.code {
-        case .pairingRefused where lacksPasskey:
-            return error.with(
-                reason: "no passkey was entered",
-                hint: "Run it again, and type what the peer shows, or give --passkey DIGITS.")
         case .pairingRefused where VirtualPeer(peer)?.isProtected == false:
             return error.with(hint: "Of the virtual devices only demo:lock pairs.")
         case .wrongPasskey where passkey != nil:
@@ -84,11 +78,11 @@ struct PairingRequest: Sendable {
 
     /// Returns the agent; `name` returns what its questions call the peer.
     private func agent(_ name: @escaping @Sendable (PeerID) -> String) -> PairingAgent {
-        let lacksPasskey = lacksPasskey
+        let wasAsked = wasAsked
         if let passkey { return .passkey(passkey) }
         guard isTerminal else {
             return PairingAgent(enter: { _ in
-                lacksPasskey.withLock { $0 = true }
+                wasAsked.withLock { $0 = true }
                 return nil
             })
         }
@@ -103,12 +97,10 @@ struct PairingRequest: Sendable {
                 var advice = ""
                 while let line = await ask(advice + "Passkey that \(name(peer)) shows: ") {
                     let word = line.filter { !$0.isWhitespace }
-                    if word.isEmpty { break }
+                    if word.isEmpty { return nil }
                     if let passkey = Passkey(word) { return passkey }
                     advice = "A passkey has up to six digits; an empty line ends the pairing. "
                 }
-                // A question that is withdrawn, as after a refusal of the peer, was not left unanswered.
-                if !Task.isCancelled { lacksPasskey.withLock { $0 = true } }
                 return nil
             })
     }
