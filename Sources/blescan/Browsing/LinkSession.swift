@@ -125,9 +125,11 @@ actor LinkSession {
             // The end of the link is reported once, with its reason.
             guard error.code != .disconnected, error.code != .cancelled else { return }
             let attribute = try? AttributeArgument(argument: CharacteristicReference.handle(handle).description)
-            let advised = await attribute?.advised(error, peripheral, subscribing: subscribing) ?? error
+            let advised =
+                await attribute?.advised(
+                    error, peripheral, subscribing: subscribing, notifying: "s subscribes to it.") ?? error
             let isBonded = await peripheral.security.bond != nil
-            report(.failed(handle, Failure(advised.advised(peer, isBonded: isBonded))))
+            report(.failed(handle, Failure(advised.advised(peer, isBonded: isBonded, isOnScreen: true))))
         }
     }
 

@@ -49,7 +49,9 @@ struct Browse: AsyncParsableCommand {
         if record == "-" { throw ValidationError("The screen needs standard output; --record takes a file here.") }
         if record == "" { throw ValidationError("--record takes the name of a file.") }
         if options.pair, options.passkey == nil {
-            throw ValidationError("Nothing can ask for a passkey on the screen; pair first, with `blescan pair`.")
+            throw ValidationError(
+                "Nothing can ask for a passkey on the screen; add --passkey DIGITS, or pair first, with "
+                    + "`blescan pair`.")
         }
         if let obstacle = Terminal.obstacle {
             throw ValidationError("browse needs a full terminal: \(obstacle); `blescan explore` prints lines.")

@@ -24,7 +24,8 @@ struct Serve: AsyncParsableCommand {
                 characteristic 2a1d read = 02
                 characteristic fff1 read,write,encrypted = 00 01   # needs a bond
 
-            Without a name it is BareBLE. Properties are read, write,
+            Without a name it is BareBLE. The services 1800 and 1801 are there in any
+            case, and are not declared. Properties are read, write,
             write-without-response, notify and indicate; encrypted and authenticated
             are what a link needs. Centrals may subscribe to the values of a
             declaration, but none is sent. That, descriptors, values of a fixed length
@@ -97,6 +98,7 @@ struct Serve: AsyncParsableCommand {
 
     func validate() throws {
         if socket == "" { throw ValidationError("--socket takes the path of a socket.") }
+        if name == "" { throw ValidationError("--name takes a text.") }
         if let name, name.utf8.count > ServerDatabase.longestName {
             throw ValidationError("--name takes \(ServerDatabase.longestName) bytes at most.")
         }

@@ -14,7 +14,9 @@ extension Failure {
         case EACCES, EPERM:
             self.init(message: message, hint: Self.permission(for: use), status: .notPermitted)
         case ENOSPC where use == .writing, EDQUOT where use == .writing, EFBIG where use == .writing:
-            self.init(message: message, hint: "Make room there, or name a file on another disk.", status: .linkLost)
+            self.init(
+                message: message, hint: "Make room there, or name a file on another disk.", status: .linkLost,
+                code: Self.notWritten)
         default:
             self.init(message: message, hint: advice, status: .usage)
         }
@@ -25,7 +27,8 @@ extension Failure {
         let isFull = [ENOSPC, EDQUOT, EFBIG].contains(number)
         self.init(
             message: "could not write the results: \(unsafe String(cString: strerror(number))) [errno \(number)]",
-            hint: isFull ? "Make room there, or write to another disk." : nil, status: .linkLost)
+            hint: isFull ? "Make room there, or write to another disk." : nil, status: .linkLost,
+            code: Self.notWritten)
     }
 
     private static func permission(for use: FileUse) -> String {

@@ -15,9 +15,12 @@ enum Recording {
         var chunks = try FileChunks(path)
         var first: [UInt8] = []
         while first.count < longestMagic, let chunk = try chunks.next() { first += chunk }
-        if path == "-", first.isEmpty {
-            throw Failure(
-                message: "standard input is empty", hint: "Name a recording: `blescan replay FILE`.", status: .badData)
+        if first.isEmpty {
+            let hint =
+                path == "-"
+                ? "Name a recording: `blescan replay FILE`."
+                : "Nothing was recorded, or it is not written yet."
+            throw Failure(message: "\(InputFile.name(of: path)) is empty", hint: hint, status: .badData)
         }
         if first.starts(with: [0x1F, 0x8B]) {
             throw Failure(

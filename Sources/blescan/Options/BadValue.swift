@@ -1,12 +1,12 @@
 /// The defect of a value on the command line, as the end of a sentence.
 struct BadValue: Error, CustomStringConvertible {
     let description: String
-    /// What was probably meant, as a sentence of its own; `nil` if that is not known.
+    /// What was probably meant, or what to write, as a sentence of its own; `nil` if that is not known.
     let suggestion: String?
 
-    init(description: String) {
+    init(description: String, suggestion: String? = nil) {
         self.description = description
-        suggestion = nil
+        self.suggestion = suggestion
     }
 
     /// Names what was probably meant, and adds a sentence if there is one.

@@ -69,7 +69,7 @@ struct LimitOptions: ParsableArguments {
         guard let count, number < count else { return }
         if isInterrupted { throw CancellationError() }
         throw Failure(
-            message: "only \(number) of \(count.counted("value")) \(verb)",
-            hint: "Allow more time with --for, or ask for fewer.", status: .timedOut)
+            message: number == 0 ? "no value \(verb)" : "only \(number) of \(count.counted("value")) \(verb)",
+            hint: "Allow more time with --for\(number == 0 ? "" : ", or ask for fewer").", status: .timedOut)
     }
 }

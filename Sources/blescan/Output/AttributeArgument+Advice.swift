@@ -7,13 +7,19 @@ extension AttributeArgument {
     /// - Parameters:
     ///   - subscribing: Whether the operation was a subscription, which descriptors do not support.
     ///   - reading: What reads a value that can only be read, as a sentence.
+    ///   - notifying: What shows a value that the peer sends, as a sentence.
     func advised(
         _ error: BLEError, _ peripheral: Peripheral, subscribing: Bool = false,
-        reading: String = "`blescan watch` reads it again and again."
+        reading: String = "`blescan watch` reads it again and again.", notifying: String = AttributeArgument.sent
     ) async -> BLEError {
         if error.attError == .readNotPermitted {
-            return error.with(
-                reason: "it is not readable", hint: "`blescan notify` prints a value that the peer sends.")
+            // A read by UUID or handle needs no properties, so that they may not be known.
+            let database = try? await peripheral.discover(level: .structure, timeout: .seconds(5))
+            let characteristic = reference.valueHandle(in: database).flatMap {
+                database?.characteristic(valueHandle: $0)
+            }
+            let isSent = characteristic?.properties.canSubscribe == true
+            return error.with(reason: "it is not readable", hint: isSent ? notifying : Self.readable)
         }
         let database = await peripheral.database
         let characteristic = reference.valueHandle(in: database).flatMap { database?.characteristic(valueHandle: $0) }
@@ -66,6 +72,8 @@ extension AttributeArgument {
         }
     }
 
+    static let sent = "`blescan notify` prints a value that the peer sends."
+    static let readable = "`blescan explore` shows which values can be read."
     private static let writable = "`blescan explore` shows which values can be written."
 
     /// Returns the failure of what the properties do not permit; `nil` for another one.
@@ -75,7 +83,13 @@ extension AttributeArgument {
         if error.attError == .writeNotPermitted, !properties.canWrite {
             return error.with(reason: "it is not writable (properties: \(properties))", hint: writable)
         }
-        guard error.code == .notSupported, error.attError == nil, error.hint == nil else { return nil }
+        guard error.code == .notSupported, error.attError == nil else { return nil }
+        if !subscribing, properties.canWrite {
+            // The other kind of write is possible.
+            return error.with(
+                hint: properties.contains(.write) ? "Leave out --without-response." : "Add --without-response.")
+        }
+        guard error.hint == nil else { return nil }
         if !subscribing { return error.with(hint: writable) }
         return error.with(
             hint: properties.contains(.read) ? reading : "`blescan explore` shows which values the peer sends.")

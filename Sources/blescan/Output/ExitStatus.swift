@@ -86,12 +86,19 @@ struct Failure: Error, Hashable {
     /// A sentence about what to do next; `nil` if nothing sensible can be suggested.
     let hint: String?
     let status: ExitStatus
+    /// The code in JSON.
+    let code: String
 
-    init(message: String, hint: String? = nil, status: ExitStatus) {
+    /// - Parameter code: `nil` for that of the status.
+    init(message: String, hint: String? = nil, status: ExitStatus, code: String? = nil) {
         self.message = message
         self.hint = hint
         self.status = status
+        self.code = code ?? status.code
     }
+
+    /// The code in JSON of results, or of a recording, that cannot be written; its status is that of a lost link.
+    static let notWritten = "notWritten"
 }
 
 extension Blescan {
@@ -241,7 +248,7 @@ extension Console {
         }
         let object = JSONLine.object([
             "v": 1, "error": .string(message), "hint": failure.hint.map { .string($0) },
-            "code": .string(code?.description ?? failure.status.code),
+            "code": .string(code?.description ?? failure.code),
             "attError": attError.map { .integer(Int($0.rawValue)) },
             "status": .integer(Int(failure.status.rawValue)),
         ])

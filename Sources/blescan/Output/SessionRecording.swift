@@ -129,11 +129,11 @@ struct SessionRecording {
         case .cannotWrite(let path, let errno):
             Failure(
                 message: "the recording \(path) ends here: \(unsafe String(cString: strerror(errno))) [errno \(errno)]",
-                hint: rest, status: .linkLost)
+                hint: rest, status: .linkLost, code: Failure.notWritten)
         case .tooSlow:
             Failure(
                 message: "the recording ends here: the disk, or the reader, is too slow for it", hint: rest,
-                status: .linkLost)
+                status: .linkLost, code: Failure.notWritten)
         }
     }
 }

@@ -103,13 +103,14 @@ struct ValueReader: Sendable {
         do throws(BLEError) {
             let database = try await peripheral.discover(services: [service], level: .structure, timeout: timeout)
             guard !database.services.isEmpty else { return nil }
-            let readable = database.services.flatMap { database.characteristics(of: $0) }
-                .filter { $0.properties.contains(.read) }
+            let characteristics = database.services.flatMap { database.characteristics(of: $0) }
+            let readable = characteristics.filter { $0.properties.contains(.read) }
             guard !readable.isEmpty else {
                 throw BLEError(
                     .attributeNotFound, subject: peripheral.name, during: "read \(service)",
                     because: "nothing of this service is readable",
-                    hint: "`blescan notify` prints a value that the peer sends.")
+                    hint: characteristics.contains { $0.properties.canSubscribe }
+                        ? AttributeArgument.sent : AttributeArgument.readable)
             }
             return readable.map { RequestedValue(attribute: AttributeArgument($0), isOfService: true) }
         } catch {

@@ -10,6 +10,12 @@ extension PeerArgument {
         case .unix: nil
         }
     }
+
+    /// The same on a screen, which takes no options and cannot ask.
+    var screenPairingAdvice: String? {
+        guard case .demo = self, let passkey = VirtualPeer(self)?.passkey else { return pairingAdvice }
+        return "`blescan browse \(self) --pair --passkey \(passkey)`"
+    }
 }
 
 extension BLEError {
@@ -22,11 +28,13 @@ extension BLEError {
 
     /// Returns the same failure of the peer as the user has named it, with the commands that help where the security of
     /// the link is the reason.
-    func advised(_ peer: PeerArgument, isBonded: Bool = false) -> BLEError {
+    ///
+    /// - Parameter isOnScreen: Whether a screen shows it.
+    func advised(_ peer: PeerArgument, isBonded: Bool = false, isOnScreen: Bool = false) -> BLEError {
         let error = named(as: peer)
         switch code {
         case .insufficientSecurity where requiredSecurity != .authorization:
-            guard let advice = peer.pairingAdvice else {
+            guard let advice = isOnScreen ? peer.screenPairingAdvice : peer.pairingAdvice else {
                 let obstacle =
                     if case .demo = peer {
                         "and of the virtual devices only demo:lock pairs"

@@ -13,7 +13,8 @@ struct PairingRequest: Sendable {
     private let isTerminal: Bool
     private let ask: @Sendable (String) async -> String?
     private let note: @Sendable (String) -> Void
-    private let wasAsked = Lock(false)
+    /// Whether a passkey was asked for, and none was returned.
+    private let lacksPasskey = Lock(false)
     private(set) var options: PairingOptions
 
     /// - Parameters:
@@ -52,7 +53,8 @@ struct PairingRequest: Sendable {
     }
 
     private func advised(_ error: BLEError, _ peer: PeerArgument) -> BLEError {
-        if wasAsked.withLock(\.self), passkey == nil, !isTerminal {
+        let lacksPasskey = lacksPasskey.withLock(\.self)
+        if lacksPasskey, !isTerminal {
             // The peer has refused nothing: the command line lacks the passkey.
             let option = VirtualPeer(peer)?.passkey.map { "--passkey \($0)" } ?? "--passkey"
             return BLEError(
@@ -61,6 +63,10 @@ struct PairingRequest: Sendable {
                 hint: "Give it with \(option), or run this in a terminal.")
         }
         switch error.code {
+        case .pairingRefused where lacksPasskey:
+            return error.with(
+                reason: "no passkey was entered",
+                hint: "Run it again, and type what the peer shows, or give --passkey DIGITS.")
         case .pairingRefused where VirtualPeer(peer)?.isProtected == false:
             return error.with(hint: "Of the virtual devices only demo:lock pairs.")
         case .wrongPasskey where passkey != nil:
@@ -78,11 +84,11 @@ struct PairingRequest: Sendable {
 
     /// Returns the agent; `name` returns what its questions call the peer.
     private func agent(_ name: @escaping @Sendable (PeerID) -> String) -> PairingAgent {
-        let wasAsked = wasAsked
+        let lacksPasskey = lacksPasskey
         if let passkey { return .passkey(passkey) }
         guard isTerminal else {
             return PairingAgent(enter: { _ in
-                wasAsked.withLock { $0 = true }
+                lacksPasskey.withLock { $0 = true }
                 return nil
             })
         }
@@ -97,10 +103,12 @@ struct PairingRequest: Sendable {
                 var advice = ""
                 while let line = await ask(advice + "Passkey that \(name(peer)) shows: ") {
                     let word = line.filter { !$0.isWhitespace }
-                    if word.isEmpty { return nil }
+                    if word.isEmpty { break }
                     if let passkey = Passkey(word) { return passkey }
                     advice = "A passkey has up to six digits; an empty line ends the pairing. "
                 }
+                // A question that is withdrawn, as after a refusal of the peer, was not left unanswered.
+                if !Task.isCancelled { lacksPasskey.withLock { $0 = true } }
                 return nil
             })
     }

@@ -12,6 +12,8 @@ struct ScanReplay: ~Copyable {
     private var lines: ScanLines
     private let verbosity: Verbosity
     private let limit: Int?
+    /// Whether the recording has any report, whatever it is about.
+    private var hasReports = false
 
     /// Ends the reading.
     private struct Enough: Error {}
@@ -40,6 +42,11 @@ struct ScanReplay: ~Copyable {
             }
             if let warning { Console.warn(warning) }
         } catch is Enough {}
+        if !hasReports {
+            throw Failure(
+                message: "\(InputFile.name(of: path)) has no advertisements",
+                hint: "`blescan replay \(InputFile.word(path))` prints what it has.", status: .notFound)
+        }
         if lines.count == 0 {
             throw Failure(
                 message: "\(InputFile.name(of: path)) has no advertisements that match",
@@ -51,6 +58,7 @@ struct ScanReplay: ~Copyable {
         guard packet.kind == .event, case .advertisingReports(let batch) = try? HCIEvent(packet.bytes.span) else {
             return
         }
+        hasReports = true
         let now = BootInstant(nanoseconds: packet.timestamp.saturatedNanoseconds)
         for fragment in batch.reports {
             guard let report = assembler.received(fragment, at: now), let outcome = devices.record(report, at: now)

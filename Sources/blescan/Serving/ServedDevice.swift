@@ -59,7 +59,7 @@ struct ServedDevice: Sendable {
             } catch {
                 throw Failure(
                     message: "\(file.printable), line \(index + 1): \(error.description)",
-                    hint: "`blescan help serve` explains the lines.", status: .badData)
+                    hint: error.suggestion ?? "`blescan help serve` explains the lines.", status: .badData)
             }
         }
         guard !services.isEmpty else {
@@ -82,6 +82,11 @@ struct ServedDevice: Sendable {
         case "service":
             guard words.count == 2 else { throw BadValue(description: "`service` takes one UUID or name.") }
             let uuid = try Self.uuid(words[1], such: "180f", "battery", named: AssignedNumbers.service(named:))
+            if uuid == 0x1800 || uuid == 0x1801 {
+                throw BadValue(
+                    description: "blescan serves \(uuid) itself.",
+                    suggestion: "Set the name with `name`, and leave the service out.")
+            }
             services.append(LocalService(uuid, []))
         case "characteristic":
             guard !services.isEmpty else { throw BadValue(description: "a characteristic comes after its service.") }
@@ -131,6 +136,10 @@ struct ServedDevice: Sendable {
         }
         var value: [UInt8] = []
         if words.count > 2 {
+            // With a blank after a comma the other properties are in the place of the value.
+            if words[2] != "=", words.contains("=") || words[1].hasSuffix(",") || words[2].hasPrefix(",") {
+                throw BadValue(description: "write the properties without blanks: read,write.")
+            }
             guard words[2] == "=", let bytes = try? Hex.decode(words.dropFirst(3).joined()) else {
                 throw BadValue(description: "the value is hex digits after `=`, such as `= 01 ff`.")
             }

@@ -222,8 +222,8 @@ actor TalkSession {
         uncounted = 0
         guard let count else { return }
         throw Failure(
-            message: "only \(came) of \(count.counted("value")) came", hint: "Allow more time with --for.",
-            status: .timedOut)
+            message: came == 0 ? "no value came" : "only \(came) of \(count.counted("value")) came",
+            hint: "Allow more time with --for.", status: .timedOut)
     }
 
     private static var nothingToWaitFor: Failure {

@@ -150,7 +150,7 @@ struct BrowseTerminalTests {
             (["browse", "demo:uart", "--json"], "unknown option --json"),
             (["browse", "demo:uart", "--trace"], "unknown option --trace"),
             (["browse", "demo:uart", "--record", "-"], "needs standard output"),
-            (["browse", "demo:lock", "--pair"], "pair first"),
+            (["browse", "demo:lock", "--pair"], "add --passkey DIGITS, or pair first"),
         ] {
             let outcome = try await BuiltProgram.run(arguments)
             #expect(outcome.status == 64 && outcome.errors.contains(words), "\(outcome.errors)")

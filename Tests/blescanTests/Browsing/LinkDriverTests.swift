@@ -77,6 +77,12 @@ import Testing
             guard case .failed(0x0008, let failure) = event else { return false }
             return failure.message.contains("(demo:uart): it is not readable") && failure.hint != nil
         }
+        link.send(.read(0x000A))
+        // The key of the screen, in place of a command.
+        try await link.happened("refused too") { event in
+            guard case .failed(0x000A, let failure) = event else { return false }
+            return failure.hint == "s subscribes to it."
+        }
         link.send(.disconnect)
         await link.finish()
         #expect(link.ended.withLock(\.self) == 1)

@@ -167,6 +167,7 @@ import Testing
             ["read", "demo:long-value", "fff2"],
             ["read", "demo:long-value", "fff3"],
             ["read", "demo:heart-rate", "2a37"],
+            ["read", "demo:uart", "0x0008"],
             ["write", "demo:battery", "2a6e", "--u8", "1"],
             ["write", "demo:battery", "0x0099", "--u8", "1"],
             ["write", "demo:battery", "2a19", "--u8", "1"],

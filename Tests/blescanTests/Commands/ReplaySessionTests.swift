@@ -142,7 +142,7 @@ struct ReplaySessionTests {
         #expect(try await BuiltProgram.run(["replay", folder["short"]]).output.hasPrefix("#1 < Read Request (0x0a)"))
         try "".write(toFile: folder["empty"], atomically: true, encoding: .utf8)
         let empty = try await BuiltProgram.run(["replay", folder["empty"]])
-        #expect(empty.status == 65)
+        #expect(empty.status == 65 && empty.errors.hasPrefix("blescan: \(folder["empty"]) is empty\nhint: "))
         let piped = try await BuiltProgram.run(["replay", "/dev/stdin"], input: "< 0a 0300\n> 0b 01\n")
         #expect(piped.output.hasSuffix("2 packets, 1 request\n"))
     }

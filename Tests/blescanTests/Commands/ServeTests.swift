@@ -91,6 +91,7 @@ import Testing
         #expect(throws: (any Error).self) {
             try Serve.parse(["demo:battery", "--name", String(repeating: "n", count: 249)])
         }
+        #expect(throws: (any Error).self) { try Serve.parse(["demo:battery", "--name", ""]) }
     }
 
     /// The next value of a plan comes after an interval, however many have subscribed.
@@ -335,7 +336,7 @@ import Testing
         let outcome = try await server.outcome()
         #expect(outcome.status == 74)
         let hint = "Make room there, or write to another disk."
-        let end = options.isEmpty ? "\nhint: \(hint)\n" : #""code":"linkLost","status":74}"# + "\n"
+        let end = options.isEmpty ? "\nhint: \(hint)\n" : #""code":"notWritten","status":74}"# + "\n"
         #expect(outcome.errors.hasSuffix(end) && outcome.errors.contains(hint), "\(outcome.errors)")
     }
 

@@ -181,6 +181,7 @@ import Testing
         let outcome = try await program.outcome()
         #expect(outcome.status == status, "\(terminal.text)")
         if status == 0 { #expect(outcome.output.hasPrefix("bonded with demo:lock: passkey typed here, ")) }
+        if keys == "\n" { try await terminal.shown("no passkey was entered") }
         if keys.hasPrefix("abc") {
             try await terminal.shown("A passkey has up to six digits; an empty line ends the pairing.")
         }
@@ -254,6 +255,17 @@ import Testing
             let asked = questions.withLock { $0 }
             #expect(asked.count == 2 && asked.last?.hasPrefix("A passkey has up to six digits; ") == true)
             #expect(notes.withLock { $0.isEmpty })
+        }
+    }
+
+    /// At the end of the input too. The hint names what helps here, not the library's closure.
+    @Test(arguments: ["", " ", nil] as [String?]) func withoutAPasskeyThatIsTheReason(_ reply: String?) async {
+        await VirtualTime.run { time in
+            let request = PairingRequest(passkey: nil, isTerminal: true, ask: { _ in reply }, note: { _ in })
+            let security = VirtualSecurity(capability: .displayOnly, passkey: 123_456)
+            let error = await #expect(throws: BLEError.self) { _ = try await Self.pair(time, security, request) }
+            #expect(error?.code == .pairingRefused && error?.reason == "no passkey was entered")
+            #expect(error?.hint == "Run it again, and type what the peer shows, or give --passkey DIGITS.")
         }
     }
 
@@ -556,6 +568,13 @@ import Testing
             refused.advised(peer, isBonded: true).description.contains(
                 "`blescan forget AA:BB:CC:DD:EE:FF/random`, then `blescan pair AA:BB:CC:DD:EE:FF/random --require "
                     + "authenticated`"))
+        // A screen takes no options.
+        #expect(refused.advised(peer, isOnScreen: true).hint == refused.advised(peer).hint)
+        let lock = PeerArgument.demo("lock")
+        #expect(
+            refused.advised(lock, isOnScreen: true).hint
+                == "The peer requires a paired or encrypted link: `blescan browse demo:lock --pair --passkey 123456`.")
+        #expect(refused.advised(lock).hint == "The peer requires a paired or encrypted link: --pair.")
         let rejected = BLEError(.bondRejected, during: "connect", because: "it has lost the key")
         #expect(
             rejected.advised(peer).description.contains(

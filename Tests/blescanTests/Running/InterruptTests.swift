@@ -132,5 +132,6 @@ import Testing
             ["read", "demo:battery", "2a19", "--json"], output: .file("/dev/full"))
         #expect(objects.status == 74)
         #expect(objects.errors.hasPrefix(#"{"v":1,"error":"could not write the results: No space left on device "#))
+        #expect(objects.errors.hasSuffix(#""code":"notWritten","status":74}"# + "\n"), "\(objects.errors)")
     }
 }

@@ -71,6 +71,19 @@ import Testing
         #expect(try await heard(["--name", "Virtual", "--service", "heart-rate"]) == [belt])
     }
 
+    /// With a filter or without one, none can match.
+    @Test(arguments: [[], ["--name", "Kit"]])
+    func aRecordingWithoutAdvertisementsIsNamedSo(_ filter: [String]) async throws {
+        let folder = try TestFolder()
+        try "< 0a 0300\n> 0b 01\n".write(toFile: folder["visit.dialogue"], atomically: true, encoding: .utf8)
+        let path = folder["visit.dialogue"]
+        let outcome = try await BuiltProgram.run(["replay", path, "--as-scan"] + filter)
+        #expect(outcome.status == 1 && outcome.output.isEmpty)
+        #expect(
+            outcome.errors
+                == "blescan: \(path) has no advertisements\nhint: `blescan replay \(path)` prints what it has.\n")
+    }
+
     @Test func onlySensorsAreWanted() async throws {
         let folder = try TestFolder()
         var air = AirCapture()

@@ -46,8 +46,14 @@ import Testing
         ("characteristic 2a1c read", "line 1: a characteristic comes after its service."),
         ("service 1809\ncharacteristic 2a1c fly", "line 2: 'fly' is none of read"),
         ("service 1809\ncharacteristic 2a1c read = 0g", "line 2: the value is hex digits"),
+        ("service 1809\ncharacteristic fff1 read, write = 02", "line 2: write the properties without blanks"),
+        ("service 1809\ncharacteristic fff1 read ,write", "line 2: write the properties without blanks"),
+        ("service 1809\ncharacteristic fff1 read write = 02", "line 2: write the properties without blanks"),
+        ("service 1809\ncharacteristic fff1 read 02", "line 2: the value is hex digits"),
         ("service 1809\ncharacteristic 2a1c encrypted", "line 2: the properties say how centrals use"),
         ("service 180", "line 1: '180' is no UUID"),
+        ("service 1809\nservice 1800", "line 2: blescan serves 1800 itself"),
+        ("service 1801", "line 1: blescan serves 1801 itself"),
         ("service battery-level", "line 1: 'battery-level' is no UUID and no name: write 180f"),
         ("service battery\ncharacteristic battery read", "line 2: 'battery' is no UUID and no name: write 2a19"),
         ("name", "line 1: `name` takes"),
@@ -59,6 +65,11 @@ import Testing
         let error = #expect(throws: Failure.self) { try device(text) }
         #expect(error?.message.contains(message) == true, "\(error?.message ?? "")")
         #expect(error?.status == .badData && error?.hint != nil)
+    }
+
+    @Test func theHintOfAServiceThatIsThereNamesTheName() {
+        let error = #expect(throws: Failure.self) { try device("service 1800") }
+        #expect(error?.hint == "Set the name with `name`, and leave the service out.")
     }
 
     // MARK: The Appearance

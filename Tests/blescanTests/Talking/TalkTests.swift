@@ -100,6 +100,8 @@ import Testing
         #expect(outcome.status == 75)
         #expect(outcome.errors.contains("only 1 of 2 values came"))
         #expect(!outcome.output.contains("Virtual UART"), "nothing follows a failure")
+        let none = try await BuiltProgram.run(["talk", "demo:uart", "notify nordic-uart-tx", "wait 1 --for 100ms"])
+        #expect(none.status == 75 && none.errors.contains("no value came\n"), "\(none.errors)")
     }
 
     @Test(arguments: [
