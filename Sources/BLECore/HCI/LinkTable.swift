@@ -101,8 +101,8 @@ package struct LinkTable: ~Copyable {
     private enum State {
         /// Nothing is known.
         case unknown
-        /// Up, and not registered: another program's, or not attached yet. This program may have sent Disconnect for
-        /// it, as for one to a peer that is connected no more.
+        /// Up, and not registered: another program's, or not attached yet. With `disconnectedFrom`, this program has
+        /// sent Disconnect for it, to end a connect to that peer.
         case seen(ConnectionParameters, disconnectedFrom: PeerID? = nil)
         /// Up, and this program's.
         case registered(Link)

@@ -111,7 +111,7 @@ import Testing
         #expect(deadline == nil)
     }
 
-    /// Recovery counts silence, whoever waits.
+    /// A missing response counts for recovery, also where no caller waits for it.
     @Test func aCancelledCommandWithoutAResponseIsReported() {
         var queue = HCICommandQueue()
         let (ticket, _) = queue.enqueue(address, at: start)

@@ -141,7 +141,7 @@ import Testing
         }
     }
 
-    /// Recovery counts what the controller does not respond to, whoever waits for it.
+    /// A command without a response counts for recovery, also where its caller waits no longer.
     @Test func aCommandWithoutAResponseCountsAlsoWhereItsCallerHasStoppedWaiting() async throws {
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)

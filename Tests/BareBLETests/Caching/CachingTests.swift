@@ -202,20 +202,29 @@ import Testing
         #expect(error?.code == .servicesChanged)
     }
 
+    /// Connects to a device whose services are known, and has two of them change their places, which the device
+    /// reports in its next response alone.
+    private func exchangedServices(
+        of central: Central, _ time: VirtualTime
+    ) async throws -> (Peripheral, VirtualPeripheral) {
+        let one = VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, [.read, .write], value: [1])])
+        let other = VirtualService(0xFFE0, [VirtualCharacteristic(0xFFE1, [.read, .write], value: [2])])
+        let level = VirtualService.battery(level: 50)
+        let peripheral = VirtualPeripheral(Self.device(level, one, other), latency: .milliseconds(20), time: time)
+        let cache = try await cache(of: peripheral, through: central)
+        let (device, _) = try await reconnect(to: peripheral, ConnectOptions(cache: cache), through: central)
+        #expect(try await device.read(0x2A19) == [50])
+        while await !peripheral.isSubscribed(to: 0x2A05) { try await time.clock.sleep(for: .milliseconds(1)) }
+        try await isSettled(device, at: peripheral)
+        await peripheral.changeServices(to: Self.device(level, other, one), isAnnounced: false)
+        return (device, peripheral)
+    }
+
     /// Calls that overlap: the peer would carry the second one out, on what its handle means now.
     @Test func aCallAfterOneThatIsOutOfSyncIsNotCarriedOut() async throws {
         try await VirtualTime.run { time in
-            let one = VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, [.read, .write], value: [1])])
-            let other = VirtualService(0xFFE0, [VirtualCharacteristic(0xFFE1, [.read, .write], value: [2])])
-            let level = VirtualService.battery(level: 50)
-            let peripheral = VirtualPeripheral(Self.device(level, one, other), latency: .milliseconds(20), time: time)
             let central = Central(time: time)
-            let cache = try await cache(of: peripheral, through: central)
-            let (device, _) = try await reconnect(to: peripheral, ConnectOptions(cache: cache), through: central)
-            #expect(try await device.read(0x2A19) == [50])
-            while await !peripheral.isSubscribed(to: 0x2A05) { try await time.clock.sleep(for: .milliseconds(1)) }
-            try await isSettled(device, at: peripheral)
-            await peripheral.changeServices(to: Self.device(level, other, one), isAnnounced: false)
+            let (device, peripheral) = try await exchangedServices(of: central, time)
             async let value = device.read(0xFFF1)
             let writing = time.task { try await device.write([9], to: 0xFFF1) }
             let error = await #expect(throws: BLEError.self) { try await writing.value }
@@ -229,17 +238,8 @@ import Testing
     /// The peer reports the change once, in a response that comes after its caller has given up.
     @Test(.row("G21")) func aCallAfterALateOneThatIsOutOfSyncIsNotCarriedOut() async throws {
         try await VirtualTime.run { time in
-            let one = VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, [.read, .write], value: [1])])
-            let other = VirtualService(0xFFE0, [VirtualCharacteristic(0xFFE1, [.read, .write], value: [2])])
-            let level = VirtualService.battery(level: 50)
-            let peripheral = VirtualPeripheral(Self.device(level, one, other), latency: .milliseconds(20), time: time)
             let central = Central(time: time)
-            let cache = try await cache(of: peripheral, through: central)
-            let (device, _) = try await reconnect(to: peripheral, ConnectOptions(cache: cache), through: central)
-            #expect(try await device.read(0x2A19) == [50])
-            while await !peripheral.isSubscribed(to: 0x2A05) { try await time.clock.sleep(for: .milliseconds(1)) }
-            try await isSettled(device, at: peripheral)
-            await peripheral.changeServices(to: Self.device(level, other, one), isAnnounced: false)
+            let (device, peripheral) = try await exchangedServices(of: central, time)
             let late = await #expect(throws: BLEError.self) {
                 try await device.read(0xFFF1, timeout: .milliseconds(10))
             }

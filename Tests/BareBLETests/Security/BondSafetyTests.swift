@@ -736,10 +736,7 @@ import Testing
                 await #expect(throws: error(.timedOut)) { try await storing.value }
                 time.loop.hold()
                 disk.open()
-                while (bonds.record(of: bench.id)?.state == .good) == isMark {
-                    try Task.checkCancellation()
-                    await Task.yield()
-                }
+                try await until { (bonds.record(of: bench.id)?.state == .good) != isMark }
                 try await time.clock.sleep(for: .seconds(1))
             }
             #expect(await bench.radio.managementCommands == commands)
@@ -760,10 +757,7 @@ import Testing
             while !disk.isAsked, !Task.isCancelled { await Task.yield() }
             for _ in 1...2 {
                 _ = time.task { await bonds.markRejected(bench.id) }
-                while bonds.record(of: bench.id)?.state == .good {
-                    try Task.checkCancellation()
-                    await Task.yield()
-                }
+                try await until { bonds.record(of: bench.id)?.state != .good }
                 bonds.recordEncryption(bench.id)
                 #expect(bonds.record(of: bench.id)?.state == .good)
             }
@@ -786,15 +780,9 @@ import Testing
             Thread.detachNewThread { memory.turn.withLock { _ in disk.respond() } }
             while !disk.isAsked, !Task.isCancelled { await Task.yield() }
             let marking = time.task { await bonds.markRejected(bench.id) }
-            while bonds.record(of: bench.id)?.state == .good {
-                try Task.checkCancellation()
-                await Task.yield()
-            }
+            try await until { bonds.record(of: bench.id)?.state != .good }
             bonds.recordEncryption(bench.id)
-            while bonds.waitingTasks == 0 {
-                try Task.checkCancellation()
-                await Task.yield()
-            }
+            try await until { bonds.waitingTasks > 0 }
             // Else time would stand as long as the disk works.
             time.loop.release()
             try await marking.value
@@ -823,32 +811,20 @@ import Testing
             Thread.detachNewThread { memory.turn.withLock { _ in disk.respond() } }
             while !disk.isAsked, !Task.isCancelled { await Task.yield() }
             let marking = time.task { await bonds.markRejected(bench.id) }
-            while bonds.record(of: bench.id)?.state == .good {
-                try Task.checkCancellation()
-                await Task.yield()
-            }
+            try await until { bonds.record(of: bench.id)?.state != .good }
             let working = time.task {
                 try await bonds.change(during: "test the disk") { _ in other.respond() }
             }
-            while bonds.waitingTasks < 1 {
-                try Task.checkCancellation()
-                await Task.yield()
-            }
+            try await until { bonds.waitingTasks >= 1 }
             bonds.recordEncryption(bench.id)
-            while bonds.waitingTasks < 2 {
-                try Task.checkCancellation()
-                await Task.yield()
-            }
+            try await until { bonds.waitingTasks >= 2 }
             // Else time would stand as long as the disk works.
             time.loop.release()
             try await time.clock.sleep(for: .seconds(3))
             time.loop.hold()
             disk.open()
             try await marking.value
-            while !other.isAsked {
-                try Task.checkCancellation()
-                await Task.yield()
-            }
+            try await until { other.isAsked }
             time.loop.release()
             await #expect(throws: error(.timedOut)) { try await working.value }
             try await time.clock.sleep(for: .seconds(1))
@@ -1062,6 +1038,14 @@ import Testing
             #expect(await link.security.isEncrypted)
             #expect(early.withLock(\.self) == 0 && looks.withLock(\.self) > 3)
             await link.disconnect()
+        }
+    }
+
+    /// Waits until something holds, and lets no virtual time pass.
+    private func until(_ condition: () -> Bool) async throws {
+        while !condition() {
+            try Task.checkCancellation()
+            await Task.yield()
         }
     }
 
