@@ -14,9 +14,7 @@ extension Failure {
         case EACCES, EPERM:
             self.init(message: message, hint: Self.permission(for: use), status: .notPermitted)
         case ENOSPC where use == .writing, EDQUOT where use == .writing, EFBIG where use == .writing:
-            self.init(
-                message: message, hint: "Make room there, or name a file on another disk.", status: .linkLost,
-                code: Self.notWritten)
+            self.init(notWritten: message, hint: "Make room there, or name a file on another disk.")
         default:
             self.init(message: message, hint: advice, status: .usage)
         }
@@ -26,9 +24,8 @@ extension Failure {
     init(unwritable number: Int32) {
         let isFull = [ENOSPC, EDQUOT, EFBIG].contains(number)
         self.init(
-            message: "could not write the results: \(unsafe String(cString: strerror(number))) [errno \(number)]",
-            hint: isFull ? "Make room there, or write to another disk." : nil, status: .linkLost,
-            code: Self.notWritten)
+            notWritten: "could not write the results: \(unsafe String(cString: strerror(number))) [errno \(number)]",
+            hint: isFull ? "Make room there, or write to another disk." : nil)
     }
 
     private static func permission(for use: FileUse) -> String {

@@ -86,19 +86,26 @@ struct Failure: Error, Hashable {
     /// A sentence about what to do next; `nil` if nothing sensible can be suggested.
     let hint: String?
     let status: ExitStatus
-    /// The code in JSON.
-    let code: String
+    /// Whether results, or a recording, could not be written. The status of that is the one of a lost link.
+    let isOfWriting: Bool
 
-    /// - Parameter code: `nil` for that of the status.
-    init(message: String, hint: String? = nil, status: ExitStatus, code: String? = nil) {
+    init(message: String, hint: String? = nil, status: ExitStatus) {
         self.message = message
         self.hint = hint
         self.status = status
-        self.code = code ?? status.code
+        isOfWriting = false
     }
 
-    /// The code in JSON of results, or of a recording, that cannot be written; its status is that of a lost link.
-    static let notWritten = "notWritten"
+    /// Creates the failure of results, or of a recording, that could not be written.
+    init(notWritten message: String, hint: String? = nil) {
+        self.message = message
+        self.hint = hint
+        status = .linkLost
+        isOfWriting = true
+    }
+
+    /// The code in JSON.
+    var code: String { isOfWriting ? "notWritten" : status.code }
 }
 
 extension Blescan {

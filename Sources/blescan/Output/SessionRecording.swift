@@ -128,12 +128,12 @@ struct SessionRecording {
             Failure(cannot: "create", path, for: .writing, errno: errno)
         case .cannotWrite(let path, let errno):
             Failure(
-                message: "the recording \(path) ends here: \(unsafe String(cString: strerror(errno))) [errno \(errno)]",
-                hint: rest, status: .linkLost, code: Failure.notWritten)
+                notWritten:
+                    "the recording \(path) ends here: \(unsafe String(cString: strerror(errno))) [errno \(errno)]",
+                hint: rest)
         case .tooSlow:
             Failure(
-                message: "the recording ends here: the disk, or the reader, is too slow for it", hint: rest,
-                status: .linkLost, code: Failure.notWritten)
+                notWritten: "the recording ends here: the disk, or the reader, is too slow for it", hint: rest)
         }
     }
 }
