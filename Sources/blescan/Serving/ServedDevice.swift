@@ -52,10 +52,11 @@ struct ServedDevice: Sendable {
     init(declaration lines: [[UInt8]], file: String) throws(Failure) {
         name = "BareBLE"
         services = []
+        var nameLine: Int?
         for (index, line) in lines.enumerated() {
             let text = String(decoding: line, as: UTF8.self)
             do throws(BadValue) {
-                try take(text)
+                try take(text, number: index + 1, nameLine: &nameLine)
             } catch {
                 throw Failure(
                     message: "\(file.printable), line \(index + 1): \(error.description)",
@@ -69,12 +70,19 @@ struct ServedDevice: Sendable {
         }
     }
 
-    private mutating func take(_ line: String) throws(BadValue) {
+    /// - Parameter nameLine: The number of the line with the name, so far.
+    private mutating func take(_ line: String, number: Int, nameLine: inout Int?) throws(BadValue) {
         let words = Self.words(of: line)
         guard let keyword = words.first else { return }
         switch keyword {
         case "name":
             guard words.count > 1 else { throw BadValue(description: "`name` takes the device's name.") }
+            if let nameLine {
+                throw BadValue(
+                    description: "the name is in line \(nameLine) already.",
+                    suggestion: "A device has one name: leave one of the two lines out.")
+            }
+            nameLine = number
             name = words.dropFirst().joined(separator: " ")
             guard name.utf8.count <= ServerDatabase.longestName else {
                 throw BadValue(description: "a name has \(ServerDatabase.longestName) bytes at most.")

@@ -58,6 +58,7 @@ import Testing
         ("service battery\ncharacteristic battery read", "line 2: 'battery' is no UUID and no name: write 2a19"),
         ("name", "line 1: `name` takes"),
         ("name " + String(repeating: "ä", count: 125), "line 1: a name has 248 bytes at most"),
+        ("name Hall\nservice 1809\nname Room", "line 3: the name is in line 1 already"),
         ("color red", "line 1: 'color' is none of"),
         ("name Empty", "declares no service"),
     ])
