@@ -18,6 +18,12 @@ struct CheckOutput {
             shownNumber += 1
             finding = check.received(packet)
         } dialogue: { dialogue in
+            guard !dialogue.isServed else {
+                throw Failure(
+                    message: "\(name) was recorded by a server, such as `blescan serve`, and --check checks clients",
+                    hint: "Check a recording of the client; `blescan replay \(InputFile.word(path))` prints this one.",
+                    status: .notFound)
+            }
             isDialogue = true
             check = CaptureCheck(dialogue)
             for step in dialogue.steps where finding == nil {
@@ -81,5 +87,28 @@ struct CheckOutput {
             disagreement.isSent ? .sent(disagreement.packet) : .received(disagreement.packet)
         let title = printer.print(Dialogue.Step(step)).title
         return "\(disagreement.isSent ? "<" : ">") \(title) [\(Hex.encode(disagreement.packet))]"
+    }
+}
+
+extension Dialogue {
+    /// Whether the recorded program was the server alone. A trace has no header that says so, but its packets do.
+    fileprivate var isServed: Bool {
+        if RecordedLink(self).isServed { return true }
+        let directions = steps.compactMap { step -> Bool? in
+            switch step.event {
+            case .sent(let pdu): return Self.isOfClient(pdu)
+            case .received(let pdu): return !Self.isOfClient(pdu)
+            case .wait, .linkLost: return nil
+            }
+        }
+        return !directions.isEmpty && !directions.contains(true)
+    }
+
+    /// Returns whether a client sends packets of this kind, and not a server.
+    private static func isOfClient(_ pdu: [UInt8]) -> Bool {
+        switch ATTOpcode(rawValue: pdu.first ?? 0).kind {
+        case .request, .command, .confirmation: true
+        case .response, .notification, .indication: false
+        }
     }
 }

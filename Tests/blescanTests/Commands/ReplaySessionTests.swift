@@ -133,6 +133,35 @@ struct ReplaySessionTests {
         #expect(object["hex"] as? String == "0b02")
     }
 
+    @Test(
+        "A recording of a server is refused: there is no client to check",
+        arguments: [
+            "role: peripheral\n\n< 02 0502\n> 03 0502\n", "> 0a 0300\n< 0b 01\n",
+            "serving Belt on unix:/tmp/belt; ^C ends it\n# 2026-11-21\n> 12 0400 0100\n< 13\n< 1d 0300 01\n> 1e\n",
+        ])
+    func aRecordingOfAServerIsRefused(_ text: String) async throws {
+        let folder = try TestFolder()
+        try text.write(toFile: folder["served"], atomically: true, encoding: .utf8)
+        let checked = try await BuiltProgram.run(["replay", folder["served"], "--check"])
+        #expect(checked.status == 1)
+        #expect(checked.output.isEmpty)
+        #expect(
+            checked.errors
+                == "blescan: \(folder["served"]) was recorded by a server, such as `blescan serve`, "
+                + "and --check checks clients\n"
+                + "hint: Check a recording of the client; `blescan replay \(folder["served"])` prints this one.\n")
+    }
+
+    @Test("A client that also serves its peer is checked")
+    func aClientThatAlsoServesIsChecked() async throws {
+        let folder = try TestFolder()
+        let text = "> 0a 0300\n< 0b 01\n< 0a 0300\n> 0b 01\n"
+        try text.write(toFile: folder["both"], atomically: true, encoding: .utf8)
+        let checked = try await BuiltProgram.run(["replay", folder["both"], "--check"])
+        #expect(checked.status == 0)
+        #expect(checked.output == "1 link, 4 ATT packets, 1 request: no disagreement\n")
+    }
+
     @Test("The content decides what a file is, not its name")
     func theContentDecidesWhatAFileIs() async throws {
         let folder = try TestFolder()
