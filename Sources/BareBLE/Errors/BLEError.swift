@@ -159,9 +159,9 @@ public struct BLEError: Error, Sendable {
         self.partialValue = partialValue
     }
 
-    /// Returns the same failure with another hint.
-    func hinting(_ hint: String) -> BLEError {
-        copy(code, hint: hint)
+    /// Returns the same failure with another hint, and another reason, if there is one.
+    func hinting(_ hint: String, because reason: String? = nil) -> BLEError {
+        copy(code, because: reason, hint: hint)
     }
 
     /// Returns a refusal for lack of security with the reason that pairing has failed.
@@ -173,10 +173,10 @@ public struct BLEError: Error, Sendable {
     }
 
     /// Returns the same failure with another code and hint; each copy is made here, so that none loses a part.
-    private func copy(_ code: Code, hint: String) -> BLEError {
+    private func copy(_ code: Code, because reason: String? = nil, hint: String) -> BLEError {
         var error = BLEError(
-            code, subject: subject, during: operation, because: reason, hint: hint, attError: attError,
-            attributeHandle: attributeHandle, hciStatus: hciStatus, errorNumber: errorNumber,
+            code, subject: subject, during: operation, because: reason ?? self.reason, hint: hint,
+            attError: attError, attributeHandle: attributeHandle, hciStatus: hciStatus, errorNumber: errorNumber,
             partialValue: partialValue, origin: origin)
         error.isEncryptionTimeout = isEncryptionTimeout
         error.channelSecurity = channelSecurity

@@ -134,7 +134,8 @@ extension Peripheral {
             // Its encryption may have ended while the cache was loaded.
             if let error = securityError(demand, during: "connect") { throw error }
             try startReading()
-            let context = context("connect", within: timeout ?? Self.openingTime)
+            // A message must not say that the peer could not be connected to: the link is up.
+            let context = context("use the link", within: timeout ?? Self.openingTime)
             let mtu = link.largestMTU
             if mtu > MTUExchange.minimum { try await exchangeMTU(offering: mtu, in: context) }
             try await validateCache(in: context)
@@ -144,8 +145,17 @@ extension Peripheral {
             await disconnect()
             guard error.code == .timedOut, error.origin == .peer else { throw error }
             throw error.hinting(
-                "The device may be busy, or may not run an ATT server; try again, or allow more time.\(remark)")
+                "The device may be busy, or may not run an ATT server; try again, or allow more time.\(remark)",
+                because: "it came up, but \(error.reason) (\(Self.text(of: timeout ?? Self.openingTime)))")
         }
+    }
+
+    /// Returns a time as messages have it, such as "300 ms" or "14.7 s".
+    private static func text(of time: Duration) -> String {
+        let milliseconds = time.saturatedNanoseconds / 1_000_000
+        guard milliseconds >= 1000 else { return "\(milliseconds) ms" }
+        let tenths = milliseconds % 1000 / 100
+        return "\(milliseconds / 1000)" + (tenths == 0 ? "" : ".\(tenths)") + " s"
     }
 
     /// Exchanges the MTU. A peer with an invalid response stays at the smallest, as one that refuses does.

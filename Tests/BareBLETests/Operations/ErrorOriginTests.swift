@@ -33,6 +33,8 @@ import Testing
         let connect = await failure { _ = try await Central().attach(descriptor: near, options) }
         #expect(connect?.code == .timedOut && connect?.origin == .peer)
         #expect(connect?.hint?.contains("may not run an ATT server") == true)
+        #expect(connect?.operation == "use the link")
+        #expect(connect?.reason == "it came up, but the peer did not respond in time (20 ms)")
         #expect(peer.descriptor == far)
     }
 

@@ -33,6 +33,19 @@ import Testing
         #expect(outcome.errors.contains("allow more time. --timeout sets the time.\n"))
     }
 
+    /// The first request is that of the MTU.
+    @Test(arguments: [("300ms", "300 ms"), ("1100ms", "1.1 s"), ("1s", "1 s")])
+    func aPeerThatIsSilentFromTheStartWasConnectedTo(_ option: String, _ time: String) async throws {
+        let peer = try SocketPeer { _ in .silence }
+        let outcome = try await run(["read", "PEER", "2a19"], peer, ["--timeout", option])
+        #expect(outcome.status == 75)
+        #expect(
+            outcome.errors.hasPrefix(
+                "blescan: could not use the link (unix:\(peer.path)): it came up, but the peer did not respond in time "
+                    + "(\(time))\nhint: The device may be busy, or may not run an ATT server; try again, "),
+            "\(outcome.errors)")
+    }
+
     /// The link ends with the command, in the middle of an operation too.
     @Test(arguments: [["read", "PEER", "2a19"], ["write", "PEER", "0x0003", "--u8", "1"]])
     func theHintOfATimeoutIsAboutACommandThatHasEnded(_ command: [String]) async throws {
