@@ -146,16 +146,8 @@ extension Peripheral {
             guard error.code == .timedOut, error.origin == .peer else { throw error }
             throw error.hinting(
                 "The device may be busy, or may not run an ATT server; try again, or allow more time.\(remark)",
-                because: "it came up, but \(error.reason) (\(Self.text(of: timeout ?? Self.openingTime)))")
+                because: "it came up, but \(error.reason)")
         }
-    }
-
-    /// Returns a time as messages have it, such as "300 ms" or "14.7 s".
-    private static func text(of time: Duration) -> String {
-        let milliseconds = time.saturatedNanoseconds / 1_000_000
-        guard milliseconds >= 1000 else { return "\(milliseconds) ms" }
-        let tenths = milliseconds % 1000 / 100
-        return "\(milliseconds / 1000)" + (tenths == 0 ? "" : ".\(tenths)") + " s"
     }
 
     /// Exchanges the MTU. A peer with an invalid response stays at the smallest, as one that refuses does.

@@ -34,15 +34,14 @@ import Testing
     }
 
     /// The first request is that of the MTU.
-    @Test(arguments: [("300ms", "300 ms"), ("1100ms", "1.1 s"), ("1s", "1 s")])
-    func aPeerThatIsSilentFromTheStartWasConnectedTo(_ option: String, _ time: String) async throws {
+    @Test func aPeerThatIsSilentFromTheStartWasConnectedTo() async throws {
         let peer = try SocketPeer { _ in .silence }
-        let outcome = try await run(["read", "PEER", "2a19"], peer, ["--timeout", option])
+        let outcome = try await run(["read", "PEER", "2a19"], peer, ["--timeout", "300ms"])
         #expect(outcome.status == 75)
         #expect(
             outcome.errors.hasPrefix(
-                "blescan: could not use the link (unix:\(peer.path)): it came up, but the peer did not respond in time "
-                    + "(\(time))\nhint: The device may be busy, or may not run an ATT server; try again, "),
+                "blescan: could not use the link (unix:\(peer.path)): it came up, but the peer did not respond in time\n"
+                    + "hint: The device may be busy, or may not run an ATT server; try again, "),
             "\(outcome.errors)")
     }
 
