@@ -158,6 +158,10 @@ struct Replay: AsyncParsableCommand {
             if let other = others.compactMap(\.self).first {
                 throw ValidationError("--as-scan prints lines of a scan; leave out \(other).")
             }
+        } else if lines.redact, !mode.screen {
+            throw ValidationError(
+                "--redact masks advertisements, with --as-scan or --screen. Packets, and the addresses and values in "
+                    + "them, cannot be masked: leave it out.")
         } else if let option = (lines.given + filters.given).first(where: { !allowed.contains($0) }) {
             throw ValidationError("\(option) is for the lines of --as-scan; add that, or leave out \(option).")
         }

@@ -84,8 +84,8 @@ struct Scan: AsyncParsableCommand {
         if passive && longRange { throw ValidationError("--long-range scans actively; leave out --passive.") }
         if lines.redact, recording.record != nil {
             throw ValidationError(
-                "The file of --record has everything in clear, --redact or not. Leave one of them out: a recording can be "
-                    + "shown with replay --as-scan --redact.")
+                "The file of --record has everything in clear, --redact or not. Leave one of them out: the "
+                    + "advertisements of a recording can be shown with replay --as-scan --redact.")
         }
         try keys.validate(with: lines, format)
         if let heartbeat {

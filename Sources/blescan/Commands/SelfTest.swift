@@ -92,6 +92,10 @@ struct SelfTest: AsyncParsableCommand {
     var json = false
 
     func validate() throws {
+        if redact, recording.record != nil {
+            throw ValidationError(
+                "The file of --record has everything in clear, --redact or not. Leave one of them out.")
+        }
         if peer != nil, peerAdapter != nil {
             throw ValidationError("--peer and --peer-adapter are two ways to have a peer; leave one out.")
         }

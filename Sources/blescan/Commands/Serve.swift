@@ -225,9 +225,10 @@ struct Serve: AsyncParsableCommand {
         let place = socket.map { "unix:" + $0 } ?? "the adapter"
         notes.note("serving \(name ?? device.name) on \(place); ^C ends it")
         let limit = duration?.duration
+        // A task of its own: the ends of the links follow ^C, which cancels this one.
+        let reporting = Task { _ = try? await report(events, to: lines, notingTo: notes) }
         await withTaskGroup(of: Void.self) { group in
             // They end by cancellation alone.
-            group.addTask { try? await report(events, to: lines, notingTo: notes) }
             group.addTask { await report(requests, to: device, of: local, printingTo: lines, notingTo: notes) }
             group.addTask { await sendBack(device.echoes, from: local, printingTo: lines, notingTo: notes) }
             for plan in device.plans { group.addTask { await send(plan, from: local, central.clock, notingTo: notes) } }
@@ -240,6 +241,8 @@ struct Serve: AsyncParsableCommand {
             await lease?.stop()
             await local.stop()
         }.value
+        // The peripheral has reported the ends of its links by now, and no event follows.
+        await reporting.value
         lines.finish()
         await printing.value
     }

@@ -45,7 +45,9 @@ struct ScanReplay: ~Copyable {
         if !hasReports {
             throw Failure(
                 message: "\(InputFile.name(of: path)) has no advertisements",
-                hint: "`blescan replay \(InputFile.word(path))` prints what it has.", status: .notFound)
+                hint: "`blescan replay \(InputFile.word(path))` prints what it has"
+                    + (lines.redaction == nil ? "." : ", with addresses and values in clear."),
+                status: .notFound)
         }
         if lines.count == 0 {
             throw Failure(

@@ -114,7 +114,6 @@ final class RecordingPlayer {
         func show(_ pdu: [UInt8], isSent: Bool, ofLinkWith peer: PeerID?, at now: BootInstant) {
             let isFirst = isEmpty && !hasAdvertisements
             isEmpty = false
-            guard !redacts else { return }
             change { screen in
                 screen.take(pdu, isSent: isSent, ofLinkWith: peer, at: now)
                 if isFirst { screen.showRecorded(peer, name: nil, at: now) }
@@ -123,7 +122,8 @@ final class RecordingPlayer {
         do {
             let warning = try Recording.read(path) { packet in
                 try expectNoInterruption()
-                for occurrence in links.received(packet) {
+                // Nothing in the packets of links can be masked.
+                for occurrence in redacts ? [] : links.received(packet) {
                     switch occurrence.event {
                     case .began(let peer, _): peers[occurrence.link] = peer
                     case .packet(let pdu, let isSent):
@@ -148,6 +148,7 @@ final class RecordingPlayer {
                     }
                 }
             } dialogue: { dialogue in
+                guard !redacts else { return }
                 let peer = RecordedLink(dialogue).peer
                 var time = Duration.zero
                 for step in dialogue.steps {
@@ -164,8 +165,11 @@ final class RecordingPlayer {
             }
             if isEmpty {
                 throw Failure(
-                    message: "\(path) has no advertisements, and no links of its host",
-                    hint: "`blescan replay \(InputFile.word(path))` prints what it has.", status: .notFound)
+                    message: "\(path) has no advertisements, and "
+                        + (redacts ? "--redact shows no links" : "no links of its host"),
+                    hint: "`blescan replay \(InputFile.word(path))` prints what it has"
+                        + (redacts ? ", with addresses and values in clear." : "."),
+                    status: .notFound)
             }
             return warning == nil ? .whole : .cutOff
         } catch let failure as Failure where !isEmpty {

@@ -220,6 +220,30 @@ import Testing
         #expect(written.map { $0?["hex"] as? String } == ["01", "02", "03", "04", "05"])
     }
 
+    private func isEndByThisProgram(_ line: Substring?) -> Bool {
+        line.map { $0.contains("disconnected") && $0.contains("this program ended the link") } ?? false
+    }
+
+    @Test(arguments: [[], ["--json"]]) func theEndOfALinkIsPrintedAfterAnInterrupt(_ options: [String]) async throws {
+        let folder = try TestFolder()
+        let path = folder["socket"]
+        let server = try RunningProgram(["serve", "demo:heart-rate", "--socket", path] + options)
+        defer { server.signal(SIGKILL) }
+        try await waited(for: "it serves") { FileManager.default.fileExists(atPath: path) }
+        let client = try RunningProgram(["notify", "unix:\(path)", "2a37"])
+        defer { client.signal(SIGKILL) }
+        try await server.printed("subscribed")
+        server.signal(SIGINT)
+        let outcome = try await server.outcome()
+        #expect(isEndByThisProgram(outcome.output.split(separator: "\n").last), "\(outcome.output)")
+    }
+
+    @Test func theEndOfALinkIsPrintedWhenTheTimeIsOver() async throws {
+        let printed = try await Self.linesThatNobodyReads("fff1 notify", ["--for", "60s"]) { _, _ in }
+        let text = String(decoding: printed, as: UTF8.self)
+        #expect(isEndByThisProgram(text.split(separator: "\n").last), "\(text)")
+    }
+
     /// The value of 2A01 is that of the virtual device: Heart Rate Belt.
     @Test func aVirtualDeviceHasItsAppearance() async throws {
         try await VirtualTime.run { time in

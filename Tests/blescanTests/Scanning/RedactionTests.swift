@@ -103,6 +103,22 @@ import Testing
         #expect(outcome.output.contains("0000000100020003c5"))
     }
 
+    private static let link = Fixtures.folder.appending(path: "att/gar-cl-bv-05-c.dialogue").path
+
+    /// Packets have addresses and values in clear.
+    @Test(arguments: [[], ["--only", "att"], ["--json"], ["--check"], ["--as-fixture", "visit"]])
+    func packetsAreNotPrintedAsIfTheyWereMasked(_ mode: [String]) async throws {
+        let outcome = try await BuiltProgram.run(["replay", Self.link, "--redact"] + mode)
+        #expect(outcome.status == 64 && outcome.output.isEmpty)
+        #expect(outcome.errors.contains("cannot be masked"), "\(outcome.errors)")
+    }
+
+    @Test func ofALinkAloneNothingIsPrinted() async throws {
+        let outcome = try await BuiltProgram.run(["replay", Self.link, "--as-scan", "--redact"])
+        #expect(outcome.status == 1 && outcome.output.isEmpty)
+        #expect(outcome.errors.contains("with addresses and values in clear"), "\(outcome.errors)")
+    }
+
     // Beacons and Tile trackers have identifiers, Microsoft's beacons names; Govee's models, Inkbird's and ThermoPro's
     // are recognized by them.
     @Test func valuesStayAsTheyWere() throws {

@@ -125,6 +125,25 @@ import Testing
         #expect(changes == count)
     }
 
+    /// Their packets cannot be masked.
+    @Test func linksAreNotShownMasked() throws {
+        let folder = try TestFolder()
+        var air = AirCapture()
+        air.send("0a0300")
+        try air.write(to: folder["link.btsnoop"])
+        for path in [folder["link.btsnoop"], Fixtures.folder.appending(path: "att/gar-cl-bv-05-c.dialogue").path] {
+            let pace = ReplayPace(1) { BootInstant.zero }
+            var changes = 0
+            let player = RecordingPlayer(path, redacts: true, pace, blank: Self.blank()) { _ in
+                changes += 1
+                pace.stop()
+            }
+            let failure = #expect(throws: Failure.self) { try player.run() }
+            #expect(failure?.message.hasSuffix("--redact shows no links") == true)
+            #expect(changes == 0)
+        }
+    }
+
     @Test(arguments: [(false, "2 devices"), (true, "1 device")])
     func onlyMeasurementsAreShownOnRequest(_ onlySensors: Bool, _ count: String) async throws {
         let folder = try TestFolder()

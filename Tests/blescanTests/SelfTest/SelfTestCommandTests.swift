@@ -39,6 +39,16 @@ import Testing
         #expect(scanned.output.split(separator: "\n").count == 3)
     }
 
+    @Test func aRecordingIsNotRedacted() async throws {
+        let file = FileManager.default.temporaryDirectory.appending(path: "selftest-\(UUID().uuidString).btsnoop")
+        defer { try? FileManager.default.removeItem(at: file) }
+        let outcome = try await BuiltProgram.run([
+            "selftest", "--adapter", "demo:bluetooth5", "--redact", "--record", file.path,
+        ])
+        #expect(outcome.status == 64 && outcome.errors.contains("everything in clear"), "\(outcome.errors)")
+        #expect(!FileManager.default.fileExists(atPath: file.path))
+    }
+
     /// A report is a virtual adapter that behaves as it says; any other file is named in one line.
     @Test func aReportIsAnAdapter() async throws {
         let file = FileManager.default.temporaryDirectory.appending(path: "selftest-\(UUID().uuidString).json")
