@@ -68,6 +68,8 @@ package struct PairingResponder: ~Copyable {
         package var peer: PeerID
         /// The address that its link was made from, or the identity that was known then.
         package var onAir: PeerID
+        /// Its link: the central may have an earlier one that has not ended yet.
+        package var link: LinkIdentity?
         /// A Boolean value that indicates whether there is a bond with it.
         package var hasBond: Bool
         /// The identities of all other bonds.
@@ -78,11 +80,12 @@ package struct PairingResponder: ~Copyable {
         package var followsEnd: Bool
 
         package init(
-            peer: PeerID, onAir: PeerID? = nil, hasBond: Bool = false, otherBonds: Set<PeerID> = [],
-            followsEncryption: Bool = true, followsEnd: Bool = true
+            peer: PeerID, onAir: PeerID? = nil, link: LinkIdentity? = nil, hasBond: Bool = false,
+            otherBonds: Set<PeerID> = [], followsEncryption: Bool = true, followsEnd: Bool = true
         ) {
             self.peer = peer
             self.onAir = onAir ?? peer
+            self.link = link
             self.hasBond = hasBond
             self.otherBonds = otherBonds
             self.followsEncryption = followsEncryption
@@ -135,7 +138,7 @@ package struct PairingResponder: ~Copyable {
     }
 
     private struct Pairing {
-        let client: Client
+        var client: Client
         let permission: Permission
         /// When the pairing is given up where no question waits for a reply.
         private let end: BootInstant
@@ -248,6 +251,9 @@ package struct PairingResponder: ~Copyable {
     /// Returns a Boolean value that indicates whether the central on the link from this address pairs.
     package func isRunning(onAir peer: PeerID) -> Bool { pairing?.client.onAir == peer }
 
+    /// The link of the central that pairs, or waits to.
+    package var link: LinkIdentity? { pairing?.client.link }
+
     /// Returns a Boolean value that indicates whether events of the kernel about this peer belong to the pairing that
     /// runs.
     package func concerns(_ peer: ManagementPeer) -> Bool { pairing?.concerns(peer) ?? false }
@@ -301,7 +307,7 @@ extension PairingResponder {
         var actions: [Action] = []
         if let pairing, pairing.client == client || pairing.client.peer == client.peer {
             guard case .ending(let ended, _) = state, ended.mayBondAfterEnd, permission != nil else {
-                return askedAgain(question, event, at: now)
+                return askedAgain(question, event, about: client, at: now)
             }
             // The central is back. The keys of the link that has ended come before its question, from the same socket.
             actions = lost(ended, at: now)
@@ -333,10 +339,13 @@ extension PairingResponder {
 
     /// The kernel repeats a question, or the central begins again.
     private mutating func askedAgain(
-        _ question: PairingExchange.Question, _ event: ManagementEvent.Content, at now: BootInstant
+        _ question: PairingExchange.Question, _ event: ManagementEvent.Content, about client: Client,
+        at now: BootInstant
     ) -> [Action] {
         switch state {
         case .waiting(var pairing):
+            // It may be that of the central's next link.
+            pairing.client.link = client.link
             pairing.ask(question, in: event, at: now)
             if let failure = obstacle(toQuestionOf: pairing, at: now) { return leave(pairing, failure, at: now) }
             state = .waiting(pairing)

@@ -11,10 +11,10 @@
 // - On a link that is not encrypted, it reports a Security Request of the peer that it has refused in the same way. The
 //   channel may open all the same, and has some time for that. If the link ends meanwhile, that is the reason: the
 //   kernel disconnects where the peer fails the pairing.
-// - A program that is not configured for pairing is not notified of the kernel's, and where the adapter has no Security
-//   Manager there is none. The sign is the level that the kernel wants for the channel then. Another program, such as
-//   bluetoothd, may reply to the kernel's questions, so the channel has some time to open, and more on a slow link: a
-//   pairing has more exchanges than the refusal.
+// - A program that is not configured for pairing, or cannot use the management interface, is not notified of the
+//   kernel's, and where the adapter has no Security Manager there is none. The sign is the level that the kernel wants
+//   for the channel then. Another program, such as bluetoothd, may reply to the kernel's questions, so the channel has
+//   some time to open, and more on a slow link: a pairing has more exchanges than the refusal.
 //
 // Invariants
 // - A sign concerns the requests that are out, and none that follows.

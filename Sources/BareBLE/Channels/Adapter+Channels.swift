@@ -71,9 +71,7 @@ extension Adapter {
                     .cancelled, subject: "\(peer)", during: BLEError.opening(request.psm),
                     because: "the task was cancelled")
             case (.pending, _) where isRefused(number, until: deadline):
-                throw BLEError(
-                    openingChannel: EACCES, psm: request.psm, peer: peer, adapter: name,
-                    isEncrypted: request.isEncrypted)
+                throw securityRefusal(of: request, by: peer)
             case (.pending, _) where loop.now() >= deadline:
                 throw BLEError(
                     openingChannelTimedOut: request.psm, peer: peer,
@@ -101,9 +99,13 @@ extension Adapter {
         return socket
     }
 
+    /// Whether the kernel reports to this program that it pairs for a channel which the peer has refused. Without
+    /// `Configuration.security` the adapter is never under management, and otherwise that may fail.
+    private var seesChannelPairings: Bool { coordinator.isManaged }
+
     /// Whether the peer has refused a channel for lack of security, where the management interface does not show that.
     private func isMoreSecurityWanted(for request: ChannelRequest, at descriptor: Int32) -> Bool {
-        guard !security.isConfigured, let level = system.wantedLevel(descriptor) else { return false }
+        guard !seesChannelPairings, let level = system.wantedLevel(descriptor) else { return false }
         return level > request.security ?? .low
     }
 
@@ -112,7 +114,7 @@ extension Adapter {
     /// - Parameter deadline: The end of the attempt: there is no more time for the channel to open then.
     private func isRefused(_ number: UInt64, until deadline: BootInstant) -> Bool {
         let now = loop.now()
-        if !security.isConfigured, now >= deadline { return security.isChannelRefusedByItsEnd(number) }
+        if !seesChannelPairings, now >= deadline { return security.isChannelRefusedByItsEnd(number) }
         return security.isChannelRefused(number, at: now)
     }
 
@@ -127,9 +129,7 @@ extension Adapter {
         // The socket may have reported the end before that pairing's was read.
         managementReadable()
         if let number, ends.contains(errno), security.isChannelRefusedByItsEnd(number) {
-            return BLEError(
-                openingChannel: EACCES, psm: request.psm, peer: link.peer, adapter: name,
-                isEncrypted: request.isEncrypted)
+            return securityRefusal(of: request, by: link.peer)
         }
         guard ends.contains(errno), links.isCurrent(link), kernelName(of: link) != nil else {
             return BLEError(
@@ -137,6 +137,15 @@ extension Adapter {
                 isEncrypted: request.isEncrypted)
         }
         return BLEError(channelClosedByPeer: errno, psm: request.psm, peer: link.peer)
+    }
+
+    /// The error for a channel that the peer has refused for lack of security. Pairing would fail for the reason that
+    /// the adapter could not be put under management.
+    private func securityRefusal(of request: ChannelRequest, by peer: PeerID) -> BLEError {
+        let error = BLEError(
+            openingChannel: EACCES, psm: request.psm, peer: peer, adapter: name, isEncrypted: request.isEncrypted)
+        guard !coordinator.isManaged, let cause = security.setUpFailure else { return error }
+        return error.hinting("Pairing is not possible: \(cause.reason)." + (cause.hint.map { " \($0)" } ?? ""))
     }
 }
 

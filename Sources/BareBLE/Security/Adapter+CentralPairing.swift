@@ -83,10 +83,10 @@ extension Adapter {
     /// Whether the central on a link pairs.
     func isPairingCentral(on link: LinkIdentity) -> Bool { centrals.pairing?.link == link }
 
-    /// Whether a central pairs on another link than the one with this handle: an earlier link of a central that was
-    /// lost ends later than its next one begins.
+    /// Whether a central pairs, or waits to, on another link than the one with this handle: an earlier link of a
+    /// central that was lost ends later than its next one begins.
     func isPairingCentral(_ peer: PeerID, besides handle: ConnectionHandle) -> Bool {
-        guard let link = centrals.pairing?.link, link.peer == peer, let own = link.handle else { return false }
+        guard let link = coordinator.centralLink, link.peer == peer, let own = link.handle else { return false }
         return own != handle && links.isCurrent(link)
     }
 
@@ -119,7 +119,7 @@ extension Adapter {
         guard let served = centrals.host?.find(peer), links.isCurrent(served.link) else { return nil }
         let identity = identity(of: peer) ?? peer
         return PairingResponder.Client(
-            peer: peer, onAir: served.link.peer, hasBond: bonds.record(of: identity) != nil,
+            peer: peer, onAir: served.link.peer, link: served.link, hasBond: bonds.record(of: identity) != nil,
             otherBonds: Set(bonds.records.map { $0.identity }).subtracting([identity]),
             followsEncryption: mayCommand && served.link.handle != nil,
             // The kernel passes that event also to a process without CAP_NET_RAW.

@@ -149,6 +149,8 @@ final class SecurityCoordinator {
     private var isExchanging: Bool { pairing != nil || remains != nil }
     /// Whether the bond of a central is being stored.
     var isStoringCentral: Bool { responder.isStoring }
+    /// The link of the central that pairs, or whose pairing waits for its turn.
+    var centralLink: LinkIdentity? { responder.link }
     /// Whether centrals may pair.
     var allowsCentralPairing: Bool { responder.isAllowed }
     /// Tasks that wait for this coordinator, and commands that are out.

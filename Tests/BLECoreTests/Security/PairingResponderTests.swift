@@ -677,6 +677,23 @@ import Testing
         #expect(run.failure == .pairing(.notReady(.cannotPair)))
     }
 
+    /// The kernel's questions name the central alone, whose earlier link may not have ended yet.
+    @Test func aPairingThatWaitsIsOnTheLinkOfTheLastQuestion() throws {
+        var links = LinkTable()
+        let run = ResponderRun()
+        run.allow()
+        for handle in [0x0040, 0x0041] as [ConnectionHandle] {
+            var client = run.client
+            client.link = links.register(handle, client.peer)
+            try run.ask(PairingEvent.confirmation, about: client)
+            #expect(run.link?.handle == handle)
+        }
+        #expect(run.begins == 1)
+        run.cannotBegin()
+        for command in run.sent { run.finish(command) }
+        #expect(run.link == nil && run.ends.count == 1)
+    }
+
     @Test func eventsOfOthersAreNotThePairings() throws {
         let run = ResponderRun()
         run.allow()
@@ -735,6 +752,7 @@ private final class ResponderRun {
 
     var isAllowed: Bool { responder.isAllowed }
     var isRunning: Bool { responder.isRunning }
+    var link: LinkIdentity? { responder.link }
     var nextDeadline: BootInstant? { responder.nextDeadline }
     var outcome: PairingExchange.Outcome? { try? ends.last?.get() }
     var failure: PairingResponder.Failure? { if case .failure(let failure)? = ends.last { failure } else { nil } }

@@ -910,6 +910,32 @@ import Testing
         }
     }
 
+    /// The lost link of a central ends seconds after the next one has begun, on which its pairing has no turn yet.
+    @Test func theEndOfAnEarlierLinkDoesNotEndAPairingThatWaits() async throws {
+        try await PairingBench.run { bench in
+            try await bench.local.allowPairing(.justWorks)
+            let phone = try await bench.connect()
+            let peer = try #require(await phone.peer)
+            let second = await bench.radio.addCentral(as: peer)
+            try await bench.reconnect(second)
+            let adapter = await bench.central.adapter
+            // As above: no pairing begins before the end of the load.
+            await bench.radio.ignoreManagementPacket([0x30, 0, 0, 0, 2, 0, 0, 0])
+            let loading = bench.time.task { try await adapter.loadKeys(in: .unlimited("load keys")) }
+            try await bench.sleep(.seconds(1))
+            await bench.radio.ignoreManagementPacket(nil)
+            try await bench.pair(second)
+            await phone.disconnect()
+            try await bench.sleep(.seconds(2))
+            #expect(await bench.paired().isEmpty, "it waits")
+            try await bench.sleep(.seconds(8))
+            _ = await loading.result
+            #expect(await bench.failures().isEmpty)
+            #expect(await bench.paired().count == 1)
+            #expect(try await second.read(PairingBench.sealed) == [2])
+        }
+    }
+
     @Test func aSessionWhoseLinkIsGivenAwayNotesItsBond() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time)

@@ -61,6 +61,44 @@ import Testing
         }
     }
 
+    /// Why an adapter cannot be put under management.
+    enum ManagementFailure: CaseIterable, Sendable { case noSocket, noResponse, noCapability }
+
+    /// The kernel's own pairing is reported to nobody, and no other one is possible.
+    @Test(arguments: ManagementFailure.allCases, [false, true])
+    func aRefusedChannelIsReportedWithoutManagement(_ failure: ManagementFailure, isOnDemand: Bool) async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(
+                time, configure: { $0.onDemand = isOnDemand ? PairingOptions() : nil })
+            await bench.device.setReaction(toChannels: 0x80, .acceptEncrypted)
+            let cause: String
+            switch failure {
+            case .noSocket:
+                cause = "out of descriptors"
+                await bench.radio.refuseManagement(true)
+            case .noResponse:
+                cause = "did not respond"
+                // Read Controller Information; the library waits six seconds for it.
+                await bench.radio.ignoreManagementPacket([4, 0, 0, 0, 0, 0])
+            case .noCapability:
+                cause = "CAP_NET_ADMIN"
+                await bench.radio.setPermissions(.commands)
+            }
+            let peripheral = try await bench.central.connect(bench.id)
+            let begin = time.now
+            do throws(BLEError) {
+                _ = try await peripheral.openChannel(psm: 0x80, L2CAPChannel.Options(timeout: .seconds(60)))
+                Issue.record("it is protected")
+            } catch {
+                #expect(error.code == .insufficientSecurity && error.requiredSecurity == .authentication, "\(error)")
+                #expect(error.hint?.contains(cause) == true, "\(error)")
+            }
+            #expect(time.now - begin < .seconds(isOnDemand && failure == .noResponse ? 20 : 3))
+            #expect(await bench.device.pairingCount == 0)
+            await peripheral.disconnect()
+        }
+    }
+
     /// The kernel needs more than a pairing without questions for the second request, and fails its own one silently.
     @Test func aChannelThatNeedsABetterKeyThanPairingOnDemandMadeIsRefusedAtOnce() async throws {
         try await VirtualTime.run { time in
