@@ -456,7 +456,7 @@ extension Adapter {
         } else if let handle, target.peer.kind == .resolvablePrivate {
             let limit = min(deadline, loop.now() + Self.filingTime)
             (name, otherName) = await kernelNames(ofPrivate: target.peer, handle, until: limit)
-            try checkNotEnded(handle)
+            try checkNotEnded(handle, of: target)
         }
         var socket: LinkSocket
         do throws(AttachError) {
@@ -488,17 +488,19 @@ extension Adapter {
                 throw .encryption(error)
             }
         }
-        if let handle, known == handle { try checkNotEnded(handle) }
+        if let handle, known == handle { try checkNotEnded(handle, of: target) }
         return adopt(socket, handle: known, target, kernelName: name, discarded: discarded)
     }
 
     /// Fails where the end of an initiated link was reported while a socket attached to it. Programs can read that
     /// before the kernel handles it, and the socket stays connected for so long.
-    private func checkNotEnded(_ handle: ConnectionHandle) throws(AttachError) {
+    private func checkNotEnded(_ handle: ConnectionHandle, of target: ConnectTarget) throws(AttachError) {
         // The socket may be ready before the end was read, or the adapter's loss, which leaves no end in the table.
         commandsReadable()
         guard presence == .up else { throw .connect(.aborted, errno: 0) }
-        if links.lastEnd(of: handle) != nil { throw .connect(.notEstablished, errno: 0) }
+        guard links.lastEnd(of: handle) != nil else { return }
+        if target.required != nil, let failure = rejection(by: target.peer, of: handle) { throw .encryption(failure) }
+        throw .connect(.notEstablished, errno: 0)
     }
 
     /// Attaches a socket to a link to a bonded peer where the kernel was given no keys: once it is encrypted by a
@@ -536,7 +538,7 @@ extension Adapter {
             }
             discarded = discard(&socket)
         }
-        try checkNotEnded(handle)
+        try checkNotEnded(handle, of: target)
         return adopt(socket, handle: handle, target, kernelName: name, discarded: discarded)
     }
 

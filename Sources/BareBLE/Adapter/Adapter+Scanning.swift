@@ -27,7 +27,14 @@ extension Adapter {
                 receive: receive)
         }
         scansChanged()
-        let (wake, _) = await suspend { number in perform(scan.begin(id, number, at: loop.now())) }
+        let (wake, _) = await suspend { number in
+            // It may have gone since: no scan would begin before it is back.
+            if presence == .up {
+                perform(scan.begin(id, number, at: loop.now()))
+            } else {
+                self.wake(number, .failed(downError(during: "scan")))
+            }
+        }
         scan.endBegin(id)
         switch wake {
         case .resumed: return id

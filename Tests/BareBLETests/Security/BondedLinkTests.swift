@@ -279,6 +279,34 @@ import Testing
         }
     }
 
+    /// The kernel still reports the socket as encrypted when the end of the link could already be read.
+    @Test(.row("S02")) func aRejectionThatIsReadLastIsNotRetried() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            let isArmed = Lock(true)
+            var configuration = Configuration()
+            configuration.security = SecurityConfiguration(bonds: bench.bonds)
+            let central = Central(configuration, radio: bench.radio) {
+                [radio = bench.radio, device = bench.device] system in
+                let security = system.security
+                system.security = { descriptor throws(SystemCallError) in
+                    let found = try security(descriptor)
+                    let isDue = isArmed.withLock { isArmed in
+                        defer { if found.keySize > 0 { isArmed = false } }
+                        return isArmed && found.keySize > 0
+                    }
+                    if isDue { radio.assumeIsolated { $0.disconnect(device, because: .micFailure) } }
+                    return found
+                }
+            }
+            let failure = await #expect(throws: BLEError.self) { _ = try await central.connect(bench.id) }
+            #expect(failure?.code == .bondRejected)
+            #expect(failure?.hciStatus == .micFailure)
+            #expect(await bench.device.isConnected == false)
+        }
+    }
+
     @Test(.row("S04")) func aSecurityRequestOfAStrangerIsRefusedAndReported() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time)

@@ -130,7 +130,9 @@ class Program:
                 if true([line.rstrip("\n") for line in self.lines]):
                     return self
                 if has_ended or time.monotonic() > end:
-                    raise AssertionError(f"{what}: not in {seconds} s: {self.command} {self.lines[-5:]} {self.errors[-3:]}")
+                    raise AssertionError(
+                        f"{what}: not in {seconds} s: {self.command} {self.lines[-5:]} {self.errors[-3:]}; its threads are in "
+                        f"{where(self.child.pid)}")
                 self.changed.wait(0.5)
 
     def wait_to_hear(self, *peers):
