@@ -86,7 +86,8 @@ extension Adapter {
     /// Whether a central pairs, or waits to, on another link than the one with this handle: an earlier link of a
     /// central that was lost ends later than its next one begins.
     func isPairingCentral(_ peer: PeerID, besides handle: ConnectionHandle) -> Bool {
-        guard let link = coordinator.centralLink, link.peer == peer, let own = link.handle else { return false }
+        guard let link = centrals.pairing?.link ?? coordinator.centralLink, link.peer == peer, let own = link.handle
+        else { return false }
         return own != handle && links.isCurrent(link)
     }
 

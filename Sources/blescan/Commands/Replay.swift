@@ -158,7 +158,7 @@ struct Replay: AsyncParsableCommand {
             if let other = others.compactMap(\.self).first {
                 throw ValidationError("--as-scan prints lines of a scan; leave out \(other).")
             }
-        } else if lines.redact, !mode.screen {
+        } else if lines.redact, !mode.screen, hex == nil {
             throw ValidationError(
                 "--redact masks advertisements, with --as-scan or --screen. Packets, and the addresses and values in "
                     + "them, cannot be masked: leave it out.")

@@ -225,8 +225,10 @@ struct Serve: AsyncParsableCommand {
         let place = socket.map { "unix:" + $0 } ?? "the adapter"
         notes.note("serving \(name ?? device.name) on \(place); ^C ends it")
         let limit = duration?.duration
-        // A task of its own: the ends of the links follow ^C, which cancels this one.
-        let reporting = Task { _ = try? await report(events, to: lines, notingTo: notes) }
+        // A task of its own: the ends of the links follow ^C, which cancels this one. On the loop, as the requests are.
+        let reporting = Task {
+            await central.run { _ = try? await report(events, to: lines, notingTo: notes) }
+        }
         await withTaskGroup(of: Void.self) { group in
             // They end by cancellation alone.
             group.addTask { await report(requests, to: device, of: local, printingTo: lines, notingTo: notes) }
