@@ -74,7 +74,7 @@ enum KernelFault: Hashable, Sendable {
     static func all(of release: String) -> [KernelFault] {
         guard let release = KernelRelease(release) else { return [] }
         var faults: [KernelFault] = []
-        if release.numbers == [6, 1, 0, 55] || release.numbers == [6, 1, 0, 56] { faults.append(.closesTwice) }
+        if (55...57).contains(where: { release.numbers == [6, 1, 0, $0] }) { faults.append(.closesTwice) }
         if release.isAtLeast(6, 10) { faults.append(.hangsAfterScans) }
         if release.isAtLeast(6, 19) { faults.append(.looksForIdentities) }
         return faults

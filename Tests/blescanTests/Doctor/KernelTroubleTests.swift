@@ -10,7 +10,8 @@ import Testing
     @Test(
         arguments: [
             ("6.1.0-55-amd64", [.closesTwice]), ("6.1.0-56-cloud-amd64", [.closesTwice]),
-            ("6.1.0-54-amd64", []), ("6.1.192", []), ("6.9.12", []), ("6.10.0", [.hangsAfterScans]),
+            ("6.1.0-57-amd64", [.closesTwice]), ("6.1.0-54-amd64", []), ("6.1.192", []), ("6.9.12", []),
+            ("6.10.0", [.hangsAfterScans]),
             ("6.12.57+deb13-amd64", [.hangsAfterScans]), ("6.18.45", [.hangsAfterScans]),
             ("6.19.0-1-amd64", [.hangsAfterScans, .looksForIdentities]),
             ("7.2.13-amd64", [.hangsAfterScans, .looksForIdentities]), ("5.15.0-1055-aws", []),
