@@ -244,6 +244,31 @@ extension DeviceTable {
     }
 }
 
+extension ScanResult {
+    /// Records a report; returns its effect. The very first report is `new`.
+    fileprivate mutating func take(_ report: AdvertisingReport, at now: BootInstant) -> Change {
+        let known = report.isScanResponse ? scanResponse : advertisement
+        let sender = report.peer
+        let isSame =
+            sender == peer && known?.payload == report.payload && known?.properties == report.properties
+        let change: Change = count == 0 ? .new : isSame ? .same : .changed
+        peer = sender
+        if report.isScanResponse {
+            scanResponse = report
+        } else {
+            advertisement = report
+        }
+        rssi = report.rssi
+        if let strength = report.rssi {
+            let value = Double(strength)
+            averageRSSI = averageRSSI.map { $0 + (value - $0) / 4 } ?? value
+        }
+        lastSeen = now
+        count &+= 1
+        return change
+    }
+}
+
 /// The last eight gaps between a device's advertisements.
 ///
 /// A controller may report one advertisement from each of the three channels; gaps that are shorter than the
