@@ -390,13 +390,13 @@ extension ScanSession {
         noteTimeScanned(since: since, at: now)
         if hasSlept {
             // What ran may have ended meanwhile.
-            if rearmsWhenSilent { return disable() }
+            if rearmsWhenSilent { return rearm() }
             state = .scanning(plan, since: since, lastReport: now)
             return []
         }
         stalls += 1
         let event = Event.stalled(count: stalls, after: silenceLimit(at: lastReport))
-        if rearmsWhenSilent { return [.notify(event)] + disable() }
+        if rearmsWhenSilent { return [.notify(event)] + rearm() }
         state = .scanning(plan, since: since, lastReport: now)
         return [.notify(event)]
     }
@@ -414,10 +414,11 @@ extension ScanSession {
         return [.notify(.stalled(count: stalls, after: silenceLimit(at: quietSince)))]
     }
 
-    /// Ends the scan that runs, and begins it again.
+    /// Ends the scan that runs, and begins it again: after silence or sleep, and as a step of recovery. After a
+    /// disturbance or a failure `proceed` does so.
     package mutating func rearm() -> [Action] {
         guard case .scanning = state else { return [] }
-        return disable()
+        return rearmOrDisable()
     }
 
     /// The longest time without data, if the last came then.
@@ -453,9 +454,9 @@ extension ScanSession {
         switch state {
         case .disabling, .configuring, .enabling: []
         case .asleep: acknowledge()
-        case .resting: target != nil ? disable() : acknowledge()
+        case .resting: target != nil ? rearmOrDisable() : acknowledge()
         case .scanning(let plan, _, let lastReport): plan == target ? [] : interrupt(lastReport, at: now)
-        case .waiting: disable()
+        case .waiting: rearmOrDisable()
         }
     }
 
@@ -464,7 +465,7 @@ extension ScanSession {
     ) -> [Action] {
         if let plan = target {
             if let failure, failure.status != .commandDisallowed {
-                return useLegacyCommands(after: failure) ? disable() : retry(failure, at: now)
+                return useLegacyCommands(after: failure) ? rearmOrDisable() : retry(failure, at: now)
             }
             return configure(plan, again: again, isRefused: failure != nil && (isRefused || !again))
         }
@@ -481,25 +482,25 @@ extension ScanSession {
     private mutating func configured(
         _ plan: ScanPlan, _ failure: HCICommandFailure?, again: Bool, isRefused: Bool, at now: BootInstant
     ) -> [Action] {
-        guard target != nil else { return disable() }
+        guard target != nil else { return rearmOrDisable() }
         guard let failure else {
             state = .enabling(plan, wasDisturbed: false)
             return [.send(controller.scanOn(for: plan))]
         }
         guard failure.status == .commandDisallowed else {
-            return useLessCommands(of: plan, after: failure) ? disable() : retry(failure, at: now)
+            return useLessCommands(of: plan, after: failure) ? rearmOrDisable() : retry(failure, at: now)
         }
-        if useCommandsInUse(isRefused: again && isRefused) { return disable() }
-        return again ? retry(nil, at: now) : disable(again: true, isRefused: isRefused)
+        if useCommandsInUse(isRefused: again && isRefused) { return rearmOrDisable() }
+        return again ? retry(nil, at: now) : rearmOrDisable(again: true, isRefused: isRefused)
     }
 
     private mutating func enabled(
         _ plan: ScanPlan, _ failure: HCICommandFailure?, wasDisturbed: Bool, at now: BootInstant
     ) -> [Action] {
         if let failure, failure.status != .commandDisallowed {
-            return target == nil ? disable() : retry(failure, at: now)
+            return target == nil ? rearmOrDisable() : retry(failure, at: now)
         }
-        guard target != nil else { return disable() }
+        guard target != nil else { return rearmOrDisable() }
         if failure != nil, !wasDisturbed { return retry(nil, at: now) }
         forgetRefusals()
         if coexistence.advertising != .nobody { hasReportedAdvertising = false }
@@ -521,10 +522,12 @@ extension ScanSession {
         // Where the time is over already, the machine may have slept.
         let isOverdue = now >= lastReport + silenceLimit(at: lastReport)
         quietBefore = isOverdue ? .zero : now - lastReport
-        return disable()
+        return rearmOrDisable()
     }
 
-    private mutating func disable(again: Bool = false, isRefused: Bool = false) -> [Action] {
+    /// Disables the scan, which is the first step of each re-arm: where a scan is wanted, `disabled` goes on with the
+    /// parameters.
+    private mutating func rearmOrDisable(again: Bool = false, isRefused: Bool = false) -> [Action] {
         state = .disabling(again: again, isRefused: isRefused)
         return [.send(controller.scanOff)]
     }
