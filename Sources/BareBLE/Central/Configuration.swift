@@ -92,9 +92,9 @@ public struct Configuration: Sendable {
     /// The directory that keeps the peers' databases between connections, one file for each peer; `nil` uses the
     /// directory of the state if there is a `stateStore`, and otherwise keeps nothing.
     ///
-    /// The directory must exist. With it, each connection begins with one request, for the peer's Database Hash, and
-    /// needs no discovery while that is unchanged. Peers whose addresses change are left out. See `GATTCacheDirectory`
-    /// for details.
+    /// The directory must exist. With it, a connection needs no discovery while the peer's Database Hash is unchanged:
+    /// one request reads that, after the exchange of the MTU. Where the central remembers the state of a bonded peer,
+    /// none may be needed. Peers whose addresses change are left out. See `GATTCacheDirectory` for details.
     public var cacheDirectory: String?
     /// Computes the Database Hash of a discovered database, so that a cache is stored only if the peer's hash matches
     /// its database; `nil` trusts the peer.

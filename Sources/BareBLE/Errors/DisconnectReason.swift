@@ -11,8 +11,10 @@ public enum DisconnectReason: Hashable, Sendable, CustomStringConvertible {
     case byPeer(HCIStatus?)
     /// The peer was not heard for the supervision timeout: it is out of range, or without power.
     case supervisionTimeout
-    /// The peer did not respond to a request, or confirm an indication, within 30 s. The protocol requires that the
-    /// link is closed then.
+    /// The peer did not respond to a request, or confirm an indication, within 30 s. The specification permits no
+    /// further requests on that bearer, so the link is closed.
+    ///
+    /// Spec: Transaction, Core Vol 3 Part F, 3.3.3.
     case attTimeout
     /// The peer violated the protocol in a way from which the link cannot recover.
     case protocolViolation(String)

@@ -526,7 +526,7 @@ extension LocalPeripheral {
     ///   `.invalidArgument` for a link that this side has made, `.notSupported` for one without a radio and without
     ///   `Configuration.security`, `.notPermitted` without CAP_NET_ADMIN, `.adapterDown`, `.cancelled`, `.system`.
     ///
-    /// Spec: Slave Initiated Security, Core Vol 3 Part H, 2.4.6.
+    /// Spec: Peripheral Initiated Security, Core Vol 3 Part H, 2.4.6.
     @discardableResult
     public func requestSecurity(
         _ required: PairingOptions.RequiredSecurity = .encrypted, of id: ConnectedCentral.ID,

@@ -6,7 +6,8 @@
 /// value is cut off at 512 bytes.
 ///
 /// Where the beginning came in the response of another request, which has less room, Attribute Not Long does not say
-/// that nothing is left: such a peer reads no parts of a value that fits a Read Response. It is then read as a whole.
+/// that nothing is left: such a peer refuses Read Blob Requests for a value that fits a Read Response. It is then read
+/// as a whole.
 ///
 /// A Read Blob Response does not contain its offset, so a duplicate of one is taken for the next part. If a whole part
 /// equals the one before, it is requested once more at the end: a peer that is one response behind sends another one
