@@ -4,7 +4,7 @@ internal import BLECore
 
 extension DescribedCharacteristic {
     /// The lists of all profiles.
-    static let rooms: [[Self]] =
+    static let profiles: [[Self]] =
         [
             descriptors, genericAccess, deviceInformation, battery, heartRate, healthThermometer, currentTime,
             environmentalSensing, airQuality,

@@ -32,8 +32,8 @@ package struct ValueDescription: Hashable, Sendable {
 
     private static let known: [BluetoothUUID: DescribedCharacteristic.Describe] = {
         var known: [BluetoothUUID: DescribedCharacteristic.Describe] = [:]
-        for room in DescribedCharacteristic.rooms {
-            for entry in room { known[entry.uuid] = entry.describe }
+        for profile in DescribedCharacteristic.profiles {
+            for entry in profile { known[entry.uuid] = entry.describe }
         }
         return known
     }()
