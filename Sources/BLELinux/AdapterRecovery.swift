@@ -177,7 +177,7 @@ package struct AdapterRecovery: Sendable {
         try writeTwice("1", "0", to: port + "/disable")
     }
 
-    /// Takes the driver off a device, and puts it on again.
+    /// Unbinds the driver of a device, and binds it again.
     private func authorizeAgain(_ device: String) throws(RecoveryFailure) {
         let place = number("devnum", of: device)
         try write("0", to: device + "/authorized")
@@ -195,7 +195,7 @@ package struct AdapterRecovery: Sendable {
             // The link is gone once the driver is unbound.
             let folder = Self.resolved(device + "/driver")
         else { throw .notApplicable }
-        // Some drivers cannot be taken off.
+        // Some drivers cannot be unbound.
         try write(name, to: folder + "/unbind", absence: .notApplicable)
         pause(.seconds(1))
         try restore(name, to: folder + "/bind")

@@ -13,7 +13,7 @@ import Glibc
         programs to the adapter end; while any is up, --with-links is needed.
 
         STEP     power (off and on), radio-switch (rfkill), usb-port (reset the port),
-                 driver (take it off the device and put it on again)
+                 driver (unbind it from the device and bind it again)
         ADAPTER  its name or its address: hci0, AA:BB:CC:DD:EE:FF
 
         Ends with 0 when the adapter is back and on, 64 for wrong arguments, 69 if there

@@ -90,7 +90,7 @@ import Testing
         #expect(SystemFiles.text("\(tree.path)/driver/bind")?.hasPrefix("serial0-0") == true)
     }
 
-    /// Such a driver has no files to take it off.
+    /// Such a driver has no files to unbind it.
     @Test func aDriverThatStaysOnItsDeviceIsNotApplicable() throws {
         var tree = FakeTree()
         tree.write("driver/uevent", "")
@@ -325,7 +325,7 @@ import Testing
             isEnding: { isEnding.withLock { $0 } })
         #expect(throws: RecoveryFailure.adapterGone) { try recovery.take(.driver, adapter) }
         #expect(text("hub/1-3/authorized", tree) == "1")
-        // The one in which the driver was off: the adapter is not waited for.
+        // The one in which the driver was unbound: the adapter is not waited for.
         #expect(pauses.withLock { $0 } == 1)
         var isNoted = false
         #expect(throws: RecoveryFailure.unavailable("the program is to end")) {

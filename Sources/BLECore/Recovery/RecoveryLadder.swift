@@ -32,7 +32,7 @@
 //   that refuses to scan cannot be judged by what it hears: the steps for its silence give way to those for that.
 // - A scan that is refused while the controller advertises shows nothing of its state: that is reported, and no step is
 //   taken. Silence of a controller that was never heard while it advertised may have the same reason. One run is taken
-//   for that: if the controller advertises after it, and nothing is heard, no other follows until it advertises no more.
+//   for that: if the controller advertises after it, and nothing is heard, no other follows while it advertises.
 // - A run is what is done from `power` on, until something helps or nothing is left. After the first run in a row there
 //   is a pause of 1 minute, after the second of 5 and after each further one of 30, and there are 4 runs in an hour at
 //   most. An hour without a run begins a new row.

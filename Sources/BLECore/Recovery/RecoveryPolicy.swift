@@ -12,7 +12,7 @@ extension RecoveryPolicy {
         case radioSwitch
         /// The USB port is reset: the adapter goes away and comes back, and its driver loads the firmware again.
         case usbPort
-        /// The driver is taken off the device and put on it again: as `usbPort`, also for an adapter on a UART.
+        /// The driver is unbound from the device and bound again: as `usbPort`, also for an adapter on a UART.
         case driver
 
         /// The step's name, which is stable: `rescan`, `event-masks`, `power`, `radio-switch`, `usb-port` or `driver`.

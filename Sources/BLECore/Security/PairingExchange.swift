@@ -400,8 +400,8 @@ package struct PairingExchange: ~Copyable {
         }
     }
 
-    /// Both say it only together: kernel 6.1 reports a key size before the link is encrypted, and every kernel the
-    /// level that was requested after its end.
+    /// Neither of the two shows that alone: kernel 6.1 reports a key size before the link is encrypted, and every
+    /// kernel reports the requested level after the link has ended.
     private static func isEncrypted(_ security: (level: UInt8, keySize: UInt8)) -> Bool {
         security.level >= encryptedLevel && security.keySize >= shortestKey
     }
@@ -447,7 +447,7 @@ package struct PairingExchange: ~Copyable {
             let unanswered = if case .show = pairing.question { nil as Question? } else { pairing.question }
             return stop(pairing, .timedOut(unanswered), at: now)
         case .stopping(let pairing, let failure, isCancelled: false, _):
-            // The no had no effect.
+            // The negative reply had no effect.
             return cancelPairing(pairing, failure, at: now)
         case .stopping(let pairing, let failure, isCancelled: true, _):
             return leave(pairing, failure)

@@ -96,8 +96,8 @@ public struct AdapterStatistics: Hashable, Sendable {
 
     /// Calls `body` with each count of what should not happen, and with what it counts.
     ///
-    /// Devices without a place in the table and events without a reader are not in it: a crowd is no trouble, and scans
-    /// report both.
+    /// Devices without a place in the table and events without a reader are not in it: many devices are no fault, and
+    /// scans report both.
     func forEachProblem(_ body: (_ count: Int, _ what: StaticString) -> Void) {
         body(stalls, "silent scans re-armed")
         body(recoverySteps, "steps of recovery")

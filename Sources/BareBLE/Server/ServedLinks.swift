@@ -8,9 +8,9 @@ internal import Logging
 // - Gives each link a `LinkServer`, and runs the handlers of the application for its requests.
 // - Reports what happens at a link, in order: connected, subscribed, written, unsubscribed, disconnected.
 // - Passes to a server what its bonded central has configured on earlier links, and has changes of that recorded.
-// - Makes place for a newcomer: ends the link that the same central had before, and one that may go if there are too
-//   many. Addresses are sent in clear, and anybody may use them again: so a link that the key of a bond encrypts ends
-//   only for a newer one that the key encrypts as well, and stays however many centrals come.
+// - Makes room for a new link: ends the link that the same central had before, and one that may go if there are too
+//   many. Addresses are not encrypted, and any device may copy one: so a link that the key of a bond encrypts ends only
+//   for a newer one that the key encrypts as well, and stays however many centrals come.
 // - Finds the central of a link by each of its names: the kernel's, the one on the air, and that of its bond.
 //
 // Invariants
@@ -79,7 +79,7 @@ final class ServedLinks: @unchecked Sendable {
     private let events: ServerEvents
     private let idleLimit: IdleLimit
     private var links: [UInt64: ServedLink] = [:]
-    /// The links that make place for others, until they have ended.
+    /// The links that make room for others, until they have ended.
     private var leaving: Set<UInt64> = []
     private var lastNumber: UInt64 = 0
     /// The handlers of the application that run, by the handles of the attributes.

@@ -36,7 +36,7 @@ public struct VirtualPersonality: Hashable, Sendable {
         case radioSwitch
         /// Its USB port is reset.
         case usbPort
-        /// Its driver is taken off and put on again, or it is unplugged and plugged in.
+        /// Its driver is unbound and bound again, or it is unplugged and plugged in.
         case driver
 
         /// The former name of `usbPort`.

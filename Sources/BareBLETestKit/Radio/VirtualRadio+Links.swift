@@ -41,7 +41,7 @@ extension VirtualRadio {
         if adapters[name.adapter]?.losesLinks == true { breakSoon(name, peripheral) }
     }
 
-    /// The two controllers change to a PHY that one of them does not master.
+    /// The two controllers change to a PHY that one of them does not support correctly.
     private func breakSoon(_ name: LinkName, _ peripheral: VirtualPeripheral) {
         _ = loop.schedule(at: loop.now() + Self.changeTime) { [weak self] in
             self?.assumeIsolated { radio in

@@ -162,7 +162,7 @@ struct Talk: AsyncParsableCommand {
             guard let line else { break }
             number += 1
             do {
-                // Who types a line knows which one it is.
+                // The user who types a line needs no number to find it.
                 let parsed = try isInteractive ? Self.parsed(line) : Self.parsed(line, at: "line \(number)")
                 guard let operation = parsed else { continue }
                 guard try await session.perform(operation) else { return }

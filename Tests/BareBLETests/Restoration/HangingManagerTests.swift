@@ -4,7 +4,7 @@ import BareBLETestKit
 import Glibc
 import Testing
 
-/// A service manager that has stopped to read, and as many messages before it as its socket takes.
+/// A service manager that has stopped reading, and as many messages before it as its socket takes.
 @Suite(.timeLimit(.minutes(10))) struct HangingManagerTests {
     /// Its copies cannot be removed, which is logged for each. The 5 s for that are waited for once.
     @Test func isWaitedForOnceForManyLinks() async throws {

@@ -227,7 +227,7 @@ final class SimulatedPeer {
         return nil
     }
 
-    /// The value that it sends without a request for the so-manyth time.
+    /// The value that it sends next without a request. It contains how many were sent before.
     func sentValue(_ value: Int) -> [UInt8] {
         [UInt8(truncatingIfNeeded: number), UInt8(truncatingIfNeeded: value)]
             + (0..<4).map { UInt8(truncatingIfNeeded: values[value].sent >> (8 * UInt32($0))) }
