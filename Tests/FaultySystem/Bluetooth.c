@@ -91,7 +91,7 @@ void near_end_closed(int fd) {
     // In their order: the library's first HCI socket is that for commands.
     if (end) memmove(end, end + 1, (size_t)(&plan->far_ends[plan->far_count--] - end - 1) * sizeof *end);
     pthread_mutex_unlock(&plans_lock);
-    if (far >= 0) close_behind(far);
+    if (far >= 0) close_original(far);
 }
 
 int pretended_ioctl(int number, unsigned long request, void *argument) {

@@ -77,7 +77,7 @@ struct verdict judge(int call, int fd, const char *path) {
     return verdict;
 }
 
-void take_back(struct verdict *verdict) {
+void withdraw(struct verdict *verdict) {
     int saved = errno;
     pthread_mutex_lock(&plans_lock);
     struct plan *plan = &plans[verdict->plan];
@@ -135,7 +135,7 @@ void faulty_end(int number) {
     pthread_mutex_lock(&plans_lock);
     struct plan *plan = &plans[number];
     for (int i = 0; i < plan->far_count; i++) {
-        if (plan->far_ends[i].far >= 0) close_behind(plan->far_ends[i].far);
+        if (plan->far_ends[i].far >= 0) close_original(plan->far_ends[i].far);
     }
     free(plan->notes);
     plan->notes = NULL;

@@ -15,26 +15,26 @@
 
 // Reading and writing.
 
-BEHIND(read)
+ORIGINAL(read)
 ssize_t read(int fd, void *buffer, size_t capacity) {
     struct verdict verdict = judge(FAULTY_READ, fd, NULL);
     if (failed(verdict)) return noted(verdict, FAULTY_READ, fd, -1);
     if (verdict.effect == FAULTY_RETURN) return noted(verdict, FAULTY_READ, fd, verdict.value);
     if (verdict.effect == FAULTY_SHORT && capacity > (size_t)verdict.value) capacity = (size_t)verdict.value;
-    return noted(verdict, FAULTY_READ, fd, behind_read()(fd, buffer, capacity));
+    return noted(verdict, FAULTY_READ, fd, original_read()(fd, buffer, capacity));
 }
 
-BEHIND(write)
+ORIGINAL(write)
 ssize_t write(int fd, const void *bytes, size_t count) {
     struct verdict verdict = judge(FAULTY_WRITE, fd, NULL);
     int is_short = verdict.effect == FAULTY_SHORT || verdict.effect == FAULTY_STOP;
     if (is_short && count > (size_t)verdict.value) count = (size_t)verdict.value;
-    if (verdict.effect == FAULTY_STOP && count) (void)!behind_write()(fd, bytes, count);
+    if (verdict.effect == FAULTY_STOP && count) (void)!original_write()(fd, bytes, count);
     if (failed(verdict)) return noted(verdict, FAULTY_WRITE, fd, -1);
-    return noted(verdict, FAULTY_WRITE, fd, behind_write()(fd, bytes, count));
+    return noted(verdict, FAULTY_WRITE, fd, original_write()(fd, bytes, count));
 }
 
-BEHIND(ioctl)
+ORIGINAL(ioctl)
 int ioctl(int fd, unsigned long request, ...) {
     va_list arguments;
     va_start(arguments, request);
@@ -43,29 +43,29 @@ int ioctl(int fd, unsigned long request, ...) {
     struct verdict verdict = judge(FAULTY_IOCTL, fd, NULL);
     if (failed(verdict)) return (int)noted(verdict, FAULTY_IOCTL, fd, -1);
     int number = pretending(fd);
-    int result = number ? pretended_ioctl(number, request, argument) : behind_ioctl()(fd, request, argument);
+    int result = number ? pretended_ioctl(number, request, argument) : original_ioctl()(fd, request, argument);
     return (int)noted(verdict, FAULTY_IOCTL, fd, result);
 }
 
-BEHIND(close)
-int close_behind(int fd) { return behind_close()(fd); }
+ORIGINAL(close)
+int close_original(int fd) { return original_close()(fd); }
 
 int close(int fd) {
     struct verdict verdict = judge(FAULTY_CLOSE, fd, NULL);
     near_end_closed(fd);
     set_owner(fd, 0);
-    int result = behind_close()(fd);
+    int result = original_close()(fd);
     if (result == 0 && failed(verdict)) result = -1;
     return (int)noted(verdict, FAULTY_CLOSE, fd, result);
 }
 
-BEHIND(lseek)
-off_t lseek(int fd, off_t offset, int from) { JUDGED(FAULTY_LSEEK, fd, NULL, -1, behind_lseek()(fd, offset, from)); }
+ORIGINAL(lseek)
+off_t lseek(int fd, off_t offset, int from) { JUDGED(FAULTY_LSEEK, fd, NULL, -1, original_lseek()(fd, offset, from)); }
 
 // Files.
 
 #define OPENING(name)                                                                                  \
-    BEHIND(name)                                                                                       \
+    ORIGINAL(name)                                                                                     \
     int name(const char *path, int flags, ...) {                                                       \
         va_list arguments;                                                                             \
         va_start(arguments, flags);                                                                    \
@@ -74,7 +74,7 @@ off_t lseek(int fd, off_t offset, int from) { JUDGED(FAULTY_LSEEK, fd, NULL, -1,
         struct verdict verdict = judge(FAULTY_OPEN, -1, path);                                         \
         /* A process that was killed has read nothing since either. */                                 \
         if (failed(verdict)) return (int)noted(verdict, FAULTY_OPEN, -1, -1);                          \
-        return opened(verdict, FAULTY_OPEN, behind_##name()(path, flags, mode));                       \
+        return opened(verdict, FAULTY_OPEN, original_##name()(path, flags, mode));                     \
     }
 OPENING(open)
 OPENING(open64)
@@ -99,7 +99,7 @@ static struct place place_of(int directory, const char *name) {
 }
 
 #define OPENING_AT(name)                                                                               \
-    BEHIND(name)                                                                                       \
+    ORIGINAL(name)                                                                                     \
     int name(int directory, const char *path, int flags, ...) {                                        \
         va_list arguments;                                                                             \
         va_start(arguments, flags);                                                                    \
@@ -107,93 +107,93 @@ static struct place place_of(int directory, const char *name) {
         va_end(arguments);                                                                             \
         struct verdict verdict = judge(FAULTY_OPEN, -1, place_of(directory, path).path);               \
         if (failed(verdict)) return (int)noted(verdict, FAULTY_OPEN, -1, -1);                          \
-        return opened(verdict, FAULTY_OPEN, behind_##name()(directory, path, flags, mode));            \
+        return opened(verdict, FAULTY_OPEN, original_##name()(directory, path, flags, mode));          \
     }
 OPENING_AT(openat)
 OPENING_AT(openat64)
 
-BEHIND(fstatat)
+ORIGINAL(fstatat)
 int fstatat(int directory, const char *restrict name, struct stat *restrict status, int flags) {
     JUDGED(
-        FAULTY_LSTAT, -1, place_of(directory, name).path, -1, behind_fstatat()(directory, name, status, flags));
+        FAULTY_LSTAT, -1, place_of(directory, name).path, -1, original_fstatat()(directory, name, status, flags));
 }
 
-BEHIND(renameat)
+ORIGINAL(renameat)
 int renameat(int directory, const char *name, int other_directory, const char *other) {
     JUDGED(
         FAULTY_RENAME, -1, place_of(other_directory, other).path, -1,
-        behind_renameat()(directory, name, other_directory, other));
+        original_renameat()(directory, name, other_directory, other));
 }
 
-BEHIND(unlinkat)
+ORIGINAL(unlinkat)
 int unlinkat(int directory, const char *name, int flags) {
-    JUDGED(FAULTY_UNLINK, -1, place_of(directory, name).path, -1, behind_unlinkat()(directory, name, flags));
+    JUDGED(FAULTY_UNLINK, -1, place_of(directory, name).path, -1, original_unlinkat()(directory, name, flags));
 }
 
-BEHIND(fsync)
-int fsync(int fd) { JUDGED(FAULTY_FSYNC, fd, NULL, -1, behind_fsync()(fd)); }
+ORIGINAL(fsync)
+int fsync(int fd) { JUDGED(FAULTY_FSYNC, fd, NULL, -1, original_fsync()(fd)); }
 
-BEHIND(fstat)
-int fstat(int fd, struct stat *status) { JUDGED(FAULTY_FSTAT, fd, NULL, -1, behind_fstat()(fd, status)); }
+ORIGINAL(fstat)
+int fstat(int fd, struct stat *status) { JUDGED(FAULTY_FSTAT, fd, NULL, -1, original_fstat()(fd, status)); }
 
-BEHIND(lstat)
+ORIGINAL(lstat)
 int lstat(const char *restrict path, struct stat *restrict status) {
-    JUDGED(FAULTY_LSTAT, -1, path, -1, behind_lstat()(path, status));
+    JUDGED(FAULTY_LSTAT, -1, path, -1, original_lstat()(path, status));
 }
 
-BEHIND(stat)
+ORIGINAL(stat)
 int stat(const char *restrict path, struct stat *restrict status) {
-    JUDGED(FAULTY_STAT, -1, path, -1, behind_stat()(path, status));
+    JUDGED(FAULTY_STAT, -1, path, -1, original_stat()(path, status));
 }
 
-BEHIND(rename)
-int rename(const char *path, const char *other) { JUDGED(FAULTY_RENAME, -1, other, -1, behind_rename()(path, other)); }
+ORIGINAL(rename)
+int rename(const char *path, const char *other) { JUDGED(FAULTY_RENAME, -1, other, -1, original_rename()(path, other)); }
 
-BEHIND(unlink)
-int unlink(const char *path) { JUDGED(FAULTY_UNLINK, -1, path, -1, behind_unlink()(path)); }
+ORIGINAL(unlink)
+int unlink(const char *path) { JUDGED(FAULTY_UNLINK, -1, path, -1, original_unlink()(path)); }
 
-BEHIND(fchmod)
-int fchmod(int fd, mode_t mode) { JUDGED(FAULTY_FCHMOD, fd, NULL, -1, behind_fchmod()(fd, mode)); }
+ORIGINAL(fchmod)
+int fchmod(int fd, mode_t mode) { JUDGED(FAULTY_FCHMOD, fd, NULL, -1, original_fchmod()(fd, mode)); }
 
-BEHIND(ftruncate)
-int ftruncate(int fd, off_t length) { JUDGED(FAULTY_FTRUNCATE, fd, NULL, -1, behind_ftruncate()(fd, length)); }
+ORIGINAL(ftruncate)
+int ftruncate(int fd, off_t length) { JUDGED(FAULTY_FTRUNCATE, fd, NULL, -1, original_ftruncate()(fd, length)); }
 
-BEHIND(flock)
-int flock(int fd, int operation) { JUDGED(FAULTY_FLOCK, fd, NULL, -1, behind_flock()(fd, operation)); }
+ORIGINAL(flock)
+int flock(int fd, int operation) { JUDGED(FAULTY_FLOCK, fd, NULL, -1, original_flock()(fd, operation)); }
 
-BEHIND(realpath)
+ORIGINAL(realpath)
 char *realpath(const char *restrict path, char *restrict buffer) {
     struct verdict verdict = judge(FAULTY_REALPATH, -1, path);
     if (failed(verdict)) return noted(verdict, FAULTY_REALPATH, -1, -1), NULL;
-    return noted(verdict, FAULTY_REALPATH, -1, 0), behind_realpath()(path, buffer);
+    return noted(verdict, FAULTY_REALPATH, -1, 0), original_realpath()(path, buffer);
 }
 
-BEHIND(opendir)
+ORIGINAL(opendir)
 DIR *opendir(const char *path) {
     struct verdict verdict = judge(FAULTY_OPENDIR, -1, path);
     if (failed(verdict)) return noted(verdict, FAULTY_OPENDIR, -1, -1), NULL;
-    return noted(verdict, FAULTY_OPENDIR, -1, 0), behind_opendir()(path);
+    return noted(verdict, FAULTY_OPENDIR, -1, 0), original_opendir()(path);
 }
 
 // It closes a descriptor that may have been opened by name.
-BEHIND(closedir)
+ORIGINAL(closedir)
 int closedir(DIR *stream) {
     set_owner(dirfd(stream), 0);
-    return behind_closedir()(stream);
+    return original_closedir()(stream);
 }
 
-BEHIND(pipe2)
+ORIGINAL(pipe2)
 int pipe2(int fds[2], int flags) {
     struct verdict verdict = judge(FAULTY_PIPE, -1, NULL);
     if (failed(verdict)) return (int)noted(verdict, FAULTY_PIPE, -1, -1);
-    int result = behind_pipe2()(fds, flags);
+    int result = original_pipe2()(fds, flags);
     if (result == 0 && verdict.plan) set_owner(fds[0], verdict.plan), set_owner(fds[1], verdict.plan);
     return (int)noted(verdict, FAULTY_PIPE, -1, result);
 }
 
-BEHIND(memfd_create)
+ORIGINAL(memfd_create)
 int memfd_create(const char *name, unsigned flags) {
     struct verdict verdict = judge(FAULTY_MEMFD, -1, NULL);
     if (failed(verdict)) return (int)noted(verdict, FAULTY_MEMFD, -1, -1);
-    return opened(verdict, FAULTY_MEMFD, behind_memfd_create()(name, flags));
+    return opened(verdict, FAULTY_MEMFD, original_memfd_create()(name, flags));
 }

@@ -13,9 +13,9 @@
 #include <sys/socket.h>
 
 // The original call. If a sanitizer has wrapped it, the wrapper: it must not miss anything.
-#define BEHIND(name)                                                            \
+#define ORIGINAL(name)                                                          \
     extern __typeof(name) __interceptor_##name __attribute__((weak));           \
-    static __typeof(&name) behind_##name(void) {                                \
+    static __typeof(&name) original_##name(void) {                              \
         static _Atomic(__typeof(&name)) known;                                  \
         __typeof(&name) call = atomic_load_explicit(&known, memory_order_relaxed); \
         if (call) return call;                                                  \
@@ -58,14 +58,14 @@ int owner_of(int fd);
 void set_owner(int fd, int plan);
 // What becomes of a call; it is counted.
 struct verdict judge(int call, int fd, const char *path);
-// Lets the rule strike again: there was nothing to do it to.
-void take_back(struct verdict *verdict);
+// Withdraws the effect, and lets the rule strike again: there was nothing to do it to.
+void withdraw(struct verdict *verdict);
 // Keeps what came of it, and returns that.
 long noted(struct verdict verdict, int call, int fd, long result);
 int opened(struct verdict verdict, int call, int fd);
 // Whether it fails; sets errno then.
 int failed(struct verdict verdict);
-int close_behind(int fd);
+int close_original(int fd);
 
 // Bluetooth that is not there: the plan whose pretended socket this is, 0 if it is none; and what happens to it.
 int pretending(int fd);
@@ -77,10 +77,10 @@ int pretended_name(int plan, int fd, int is_peer, struct sockaddr *name, socklen
 void near_end_closed(int fd);
 
 // The common form: fails, returns the rule's value, or makes the original call.
-#define JUDGED(call, fd, path, failure, behind)                                          \
+#define JUDGED(call, fd, path, failure, result)                                          \
     struct verdict verdict = judge(call, fd, path);                                      \
     if (failed(verdict)) return noted(verdict, call, fd, -1), failure;                   \
     if (verdict.effect == FAULTY_RETURN) return noted(verdict, call, fd, verdict.value); \
-    return noted(verdict, call, fd, behind)
+    return noted(verdict, call, fd, result)
 
 #endif

@@ -14,35 +14,35 @@
 
 // Sockets.
 
-BEHIND(socketpair)
+ORIGINAL(socketpair)
 int socketpair(int family, int type, int protocol, int fds[2]) {
     struct verdict verdict = judge(FAULTY_SOCKETPAIR, -1, NULL);
     if (failed(verdict)) return (int)noted(verdict, FAULTY_SOCKETPAIR, -1, -1);
-    int result = behind_socketpair()(family, type, protocol, fds);
+    int result = original_socketpair()(family, type, protocol, fds);
     if (result == 0 && verdict.plan) set_owner(fds[0], verdict.plan), set_owner(fds[1], verdict.plan);
     return (int)noted(verdict, FAULTY_SOCKETPAIR, -1, result);
 }
 
-BEHIND(socket)
+ORIGINAL(socket)
 int socket(int family, int type, int protocol) {
     struct verdict verdict = judge(FAULTY_SOCKET, -1, NULL);
     if (failed(verdict)) return (int)noted(verdict, FAULTY_SOCKET, -1, -1);
     if (family == AF_BLUETOOTH && verdict.plan && plans[verdict.plan].adapter) {
         return opened(verdict, FAULTY_SOCKET, pretended_socket(verdict.plan, type, protocol));
     }
-    return opened(verdict, FAULTY_SOCKET, behind_socket()(family, type, protocol));
+    return opened(verdict, FAULTY_SOCKET, original_socket()(family, type, protocol));
 }
 
-BEHIND(bind)
+ORIGINAL(bind)
 int bind(int fd, const struct sockaddr *address, socklen_t length) {
     struct verdict verdict = judge(FAULTY_BIND, fd, NULL);
     if (failed(verdict)) return (int)noted(verdict, FAULTY_BIND, fd, -1);
     int number = pretending(fd);
     if (number) return far_end_ready(number, fd, BTPROTO_HCI), (int)noted(verdict, FAULTY_BIND, fd, 0);
-    return (int)noted(verdict, FAULTY_BIND, fd, behind_bind()(fd, address, length));
+    return (int)noted(verdict, FAULTY_BIND, fd, original_bind()(fd, address, length));
 }
 
-BEHIND(connect)
+ORIGINAL(connect)
 int connect(int fd, const struct sockaddr *address, socklen_t length) {
     struct verdict verdict = judge(FAULTY_CONNECT, fd, NULL);
     int number = pretending(fd);
@@ -59,17 +59,17 @@ int connect(int fd, const struct sockaddr *address, socklen_t length) {
         errno = EINPROGRESS;
         return (int)noted(verdict, FAULTY_CONNECT, fd, is_slow ? -1 : 0);
     }
-    return (int)noted(verdict, FAULTY_CONNECT, fd, behind_connect()(fd, address, length));
+    return (int)noted(verdict, FAULTY_CONNECT, fd, original_connect()(fd, address, length));
 }
 
-BEHIND(accept4)
+ORIGINAL(accept4)
 int accept4(int fd, struct sockaddr *restrict address, socklen_t *restrict length, int flags) {
     struct verdict verdict = judge(FAULTY_ACCEPT, fd, NULL);
     if (failed(verdict)) return (int)noted(verdict, FAULTY_ACCEPT, fd, -1);
-    return opened(verdict, FAULTY_ACCEPT, behind_accept4()(fd, address, length, flags));
+    return opened(verdict, FAULTY_ACCEPT, original_accept4()(fd, address, length, flags));
 }
 
-BEHIND(getsockopt)
+ORIGINAL(getsockopt)
 int getsockopt(int fd, int level, int name, void *value, socklen_t *length) {
     struct verdict verdict = judge(FAULTY_GETSOCKOPT, fd, NULL);
     if (failed(verdict)) return (int)noted(verdict, FAULTY_GETSOCKOPT, fd, -1);
@@ -84,39 +84,39 @@ int getsockopt(int fd, int level, int name, void *value, socklen_t *length) {
         if (level == SOL_L2CAP && name == L2CAP_CONNINFO) ((struct l2cap_conninfo *)value)->hci_handle = 0x40;
         result = 0;
     } else {
-        result = behind_getsockopt()(fd, level, name, value, length);
+        result = original_getsockopt()(fd, level, name, value, length);
     }
     return (int)noted(verdict, FAULTY_GETSOCKOPT, fd, result);
 }
 
-BEHIND(setsockopt)
+ORIGINAL(setsockopt)
 int setsockopt(int fd, int level, int name, const void *value, socklen_t length) {
     struct verdict verdict = judge(FAULTY_SETSOCKOPT, fd, NULL);
     if (failed(verdict)) return (int)noted(verdict, FAULTY_SETSOCKOPT, fd, -1);
     int is_real = level == SOL_SOCKET || !pretending(fd);
-    return (int)noted(verdict, FAULTY_SETSOCKOPT, fd, is_real ? behind_setsockopt()(fd, level, name, value, length) : 0);
+    return (int)noted(verdict, FAULTY_SETSOCKOPT, fd, is_real ? original_setsockopt()(fd, level, name, value, length) : 0);
 }
 
-BEHIND(getsockname)
+ORIGINAL(getsockname)
 int getsockname(int fd, struct sockaddr *restrict address, socklen_t *restrict length) {
     int number = pretending(fd);
     JUDGED(
         FAULTY_GETSOCKNAME, fd, NULL, -1,
-        number ? pretended_name(number, fd, 0, address, length) : behind_getsockname()(fd, address, length));
+        number ? pretended_name(number, fd, 0, address, length) : original_getsockname()(fd, address, length));
 }
 
-BEHIND(getpeername)
+ORIGINAL(getpeername)
 int getpeername(int fd, struct sockaddr *restrict address, socklen_t *restrict length) {
     int number = pretending(fd);
     JUDGED(
         FAULTY_GETPEERNAME, fd, NULL, -1,
-        number ? pretended_name(number, fd, 1, address, length) : behind_getpeername()(fd, address, length));
+        number ? pretended_name(number, fd, 1, address, length) : original_getpeername()(fd, address, length));
 }
 
-BEHIND(shutdown)
-int shutdown(int fd, int how) { JUDGED(FAULTY_SHUTDOWN, fd, NULL, -1, behind_shutdown()(fd, how)); }
+ORIGINAL(shutdown)
+int shutdown(int fd, int how) { JUDGED(FAULTY_SHUTDOWN, fd, NULL, -1, original_shutdown()(fd, how)); }
 
-BEHIND(recvmsg)
+ORIGINAL(recvmsg)
 ssize_t recvmsg(int fd, struct msghdr *message, int flags) {
     struct verdict verdict = judge(FAULTY_RECVMSG, fd, NULL);
     if (failed(verdict)) return noted(verdict, FAULTY_RECVMSG, fd, -1);
@@ -125,9 +125,9 @@ ssize_t recvmsg(int fd, struct msghdr *message, int flags) {
         return noted(verdict, FAULTY_RECVMSG, fd, verdict.value);
     }
     size_t room = message->msg_controllen;
-    ssize_t length = behind_recvmsg()(fd, message, flags);
-    // What befalls a packet waits for one.
-    if (length < 0 && errno == EAGAIN && verdict.effect != pass) take_back(&verdict);
+    ssize_t length = original_recvmsg()(fd, message, flags);
+    // A rule for a packet waits for one.
+    if (length < 0 && errno == EAGAIN && verdict.effect != pass) withdraw(&verdict);
     if (length < 0) return noted(verdict, FAULTY_RECVMSG, fd, length);
     if (verdict.effect == FAULTY_LOSE) return errno = EAGAIN, noted(verdict, FAULTY_RECVMSG, fd, -1);
     if (verdict.effect == FAULTY_SHORT && length > verdict.value) length = verdict.value;
@@ -145,24 +145,24 @@ ssize_t recvmsg(int fd, struct msghdr *message, int flags) {
     return noted(verdict, FAULTY_RECVMSG, fd, length);
 }
 
-BEHIND(recv)
+ORIGINAL(recv)
 ssize_t recv(int fd, void *buffer, size_t capacity, int flags) {
-    JUDGED(FAULTY_RECV, fd, NULL, -1, behind_recv()(fd, buffer, capacity, flags));
+    JUDGED(FAULTY_RECV, fd, NULL, -1, original_recv()(fd, buffer, capacity, flags));
 }
 
-BEHIND(send)
+ORIGINAL(send)
 ssize_t send(int fd, const void *bytes, size_t count, int flags) {
-    JUDGED(FAULTY_SEND, fd, NULL, -1, behind_send()(fd, bytes, count, flags));
+    JUDGED(FAULTY_SEND, fd, NULL, -1, original_send()(fd, bytes, count, flags));
 }
 
-BEHIND(sendmsg)
+ORIGINAL(sendmsg)
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags) {
-    JUDGED(FAULTY_SENDMSG, fd, NULL, -1, behind_sendmsg()(fd, message, flags));
+    JUDGED(FAULTY_SENDMSG, fd, NULL, -1, original_sendmsg()(fd, message, flags));
 }
 
 // Waiting.
 
-BEHIND(poll)
+ORIGINAL(poll)
 int poll(struct pollfd *states, nfds_t count, int timeout) {
     int fd = count ? states[0].fd : -1;
     struct verdict verdict = judge(FAULTY_POLL, fd, NULL);
@@ -171,43 +171,43 @@ int poll(struct pollfd *states, nfds_t count, int timeout) {
         states[0].revents = (short)verdict.value;
         return (int)noted(verdict, FAULTY_POLL, fd, verdict.value != 0);
     }
-    return (int)noted(verdict, FAULTY_POLL, fd, behind_poll()(states, count, timeout));
+    return (int)noted(verdict, FAULTY_POLL, fd, original_poll()(states, count, timeout));
 }
 
-BEHIND(epoll_create1)
+ORIGINAL(epoll_create1)
 int epoll_create1(int flags) {
     struct verdict verdict = judge(FAULTY_EPOLL_CREATE, -1, NULL);
     if (failed(verdict)) return (int)noted(verdict, FAULTY_EPOLL_CREATE, -1, -1);
-    return opened(verdict, FAULTY_EPOLL_CREATE, behind_epoll_create1()(flags));
+    return opened(verdict, FAULTY_EPOLL_CREATE, original_epoll_create1()(flags));
 }
 
-BEHIND(epoll_ctl)
+ORIGINAL(epoll_ctl)
 int epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event) {
     // Only watching one more takes memory. A change of what is watched for, and its end, succeed for every descriptor that is watched.
-    if (operation != EPOLL_CTL_ADD) return behind_epoll_ctl()(epoll, operation, fd, event);
-    JUDGED(FAULTY_EPOLL_CTL, fd, NULL, -1, behind_epoll_ctl()(epoll, operation, fd, event));
+    if (operation != EPOLL_CTL_ADD) return original_epoll_ctl()(epoll, operation, fd, event);
+    JUDGED(FAULTY_EPOLL_CTL, fd, NULL, -1, original_epoll_ctl()(epoll, operation, fd, event));
 }
 
-BEHIND(epoll_wait)
+ORIGINAL(epoll_wait)
 int epoll_wait(int epoll, struct epoll_event *events, int capacity, int timeout) {
-    JUDGED(FAULTY_EPOLL_WAIT, epoll, NULL, -1, behind_epoll_wait()(epoll, events, capacity, timeout));
+    JUDGED(FAULTY_EPOLL_WAIT, epoll, NULL, -1, original_epoll_wait()(epoll, events, capacity, timeout));
 }
 
-BEHIND(eventfd)
+ORIGINAL(eventfd)
 int eventfd(unsigned count, int flags) {
     struct verdict verdict = judge(FAULTY_EVENTFD, -1, NULL);
     if (failed(verdict)) return (int)noted(verdict, FAULTY_EVENTFD, -1, -1);
-    return opened(verdict, FAULTY_EVENTFD, behind_eventfd()(count, flags));
+    return opened(verdict, FAULTY_EVENTFD, original_eventfd()(count, flags));
 }
 
-BEHIND(timerfd_create)
+ORIGINAL(timerfd_create)
 int timerfd_create(int clock, int flags) {
     struct verdict verdict = judge(FAULTY_TIMERFD_CREATE, -1, NULL);
     if (failed(verdict)) return (int)noted(verdict, FAULTY_TIMERFD_CREATE, -1, -1);
-    return opened(verdict, FAULTY_TIMERFD_CREATE, behind_timerfd_create()(clock, flags));
+    return opened(verdict, FAULTY_TIMERFD_CREATE, original_timerfd_create()(clock, flags));
 }
 
-BEHIND(timerfd_settime)
+ORIGINAL(timerfd_settime)
 int timerfd_settime(int fd, int flags, const struct itimerspec *when, struct itimerspec *before) {
-    JUDGED(FAULTY_TIMERFD_SETTIME, fd, NULL, -1, behind_timerfd_settime()(fd, flags, when, before));
+    JUDGED(FAULTY_TIMERFD_SETTIME, fd, NULL, -1, original_timerfd_settime()(fd, flags, when, before));
 }
