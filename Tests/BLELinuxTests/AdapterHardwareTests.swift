@@ -3,7 +3,7 @@ import BLELinux
 import TestSupport
 import Testing
 
-/// What tells one adapter's hardware from another's, on pretended machines.
+/// What distinguishes one adapter's hardware from another's, on pretended machines.
 @Suite struct AdapterHardwareTests {
     @Test(
         .row("S18"),

@@ -16,7 +16,7 @@ final class KernelPeripheral {
 
     init(adapter: UInt16, loop: EventLoop) throws {
         self.loop = loop
-        // Forgets links whose other end was switched off, which the emulator does not tell.
+        // Forgets links whose other end was switched off, which the emulator does not report.
         try Controllers.powerDown(adapter)
         raw = try KernelPeripheral.ready(adapter, loop)
         let address = try Controllers.info(adapter).address

@@ -110,7 +110,7 @@ import Testing
             #expect(sender.send([1, 2]) == .sent)
         }
         var buffer = [UInt8](repeating: 0, count: 16)
-        // The end may read as nothing before the last packet, so the empty one is not told from it.
+        // The end may read as nothing before the last packet, so the empty one is not distinguished from it.
         #expect(receiver.receive(into: &buffer) == .packet(count: 2, length: 2))
         #expect(receiver.receive(into: &buffer) == .ended(errno: 0))
         #expect(receiver.receive(into: &buffer) == .ended(errno: 0))

@@ -240,7 +240,7 @@ import Testing
 
         let (ours, theirs) = try LinkSocket.pair()
         plan.take(ours)
-        // To the library it is a Bluetooth socket, which is asked to tell of losses.
+        // To the library it is a Bluetooth socket, which is to report losses.
         plan.set(SystemCalls(.getsockopt), .returning(0), on: ours, times: nil)
         try await local.attach(descriptor: ours)
         var other = LinkSocket(adopting: theirs)
@@ -279,7 +279,7 @@ import Testing
         let peripheral = VirtualPeripheral(FaultyLink.device)
         let descriptor = try await peripheral.connect()
         plan.take(descriptor)
-        // To the library it is a Bluetooth socket, which is asked to tell of losses.
+        // To the library it is a Bluetooth socket, which is to report losses.
         plan.set(SystemCalls(.getsockopt), .returning(0), on: descriptor)
         let device = try await FaultyLink.central(loop).attach(descriptor: descriptor)
         #expect(plan.notes.contains { $0.call == .setsockopt && $0.descriptor == descriptor })

@@ -6,7 +6,7 @@ import Glibc
 import Logging
 import Testing
 
-/// A machine with one adapter, as far as system calls tell: the sockets that the code under test opens through the
+/// A machine with one adapter, as far as system calls show: the sockets that the code under test opens through the
 /// library's own way to the kernel are ends of socket pairs, and this is at the other ends. It responds to commands as
 /// a controller does, connects every peer that it is asked to, and is that peer too.
 actor PretendedMachine {

@@ -1,4 +1,4 @@
-// One adapter as the input tells it: its queue of commands, the scan that shares it with a connection attempt, the
+// One adapter as the input has it: its queue of commands, the scan that shares it with a connection attempt, the
 // controller's responses, what other programs do to it, and how time passes.
 //
 // What holds in every run:

@@ -1,4 +1,4 @@
-// The management interface of the kernel as the input tells it: packets as they are, responses to what was sent, what
+// The management interface of the kernel as the input has it: packets as they are, responses to what was sent, what
 // other programs do, pairings that begin and end, and how time passes.
 //
 // What holds in every run:

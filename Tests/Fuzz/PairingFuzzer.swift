@@ -1,4 +1,4 @@
-// Pairings of one adapter, one after the other, as the input tells them: the kernel's questions, keys and responses in
+// Pairings of one adapter, one after the other, as the input has them: the kernel's questions, keys and responses in
 // any order, the agent's replies, cancels, deadlines, ends of links and of the adapter, and what other programs do
 // meanwhile. The exchange, the setup of the adapter and the queue of commands are put together as `SecurityCoordinator`
 // has them.

@@ -1,4 +1,4 @@
-// The server side of a link as the input tells it: packets of the client, results of the application, values to send,
+// The server side of a link as the input has it: packets of the client, results of the application, values to send,
 // changes of security and services, delays of the kernel, and how time passes.
 //
 // What holds in every run:

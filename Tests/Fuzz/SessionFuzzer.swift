@@ -1,4 +1,4 @@
-// A whole link, from its first packet to its end, as the input tells it: what the peer sends, what the application asks
+// A whole link, from its first packet to its end, as the input has it: what the peer sends, what the application asks
 // for, what the socket takes, and how time passes. Beside the machines runs a model of the link that was written from
 // the specification, and which they must agree with.
 //

@@ -63,7 +63,7 @@ enum LinkTrials {
 
     static func say(_ line: String) {
         print(line)
-        // Whoever reads a pipe wants the line now.
+        // The reader of a pipe needs the line now.
         fflush(nil)
     }
 

@@ -1,8 +1,8 @@
 import BareBLE
 import Glibc
 
-/// A program for the kernel tests that pairs as a test tells it: each line of standard input is a command, and each
-/// line of the output says one thing.
+/// A program for the kernel tests that pairs as a test commands: each line of standard input is a command, and each
+/// line of the output reports one thing.
 ///
 ///     pairing-trials DIRECTORY [SHORTEST-KEY] [exclusive]    keeps the bonds in this directory; with `exclusive`, it
 ///                                                            shares the adapter with no other program

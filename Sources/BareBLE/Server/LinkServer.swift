@@ -51,7 +51,7 @@ final class LinkServer: @unchecked Sendable {
         let value: [UInt8]
     }
 
-    /// A question that the application has not been asked, or not answered.
+    /// A question that the application has not been asked, or has not replied to.
     private struct Asked {
         let token: GATTServer.Token
         let question: GATTServer.Question

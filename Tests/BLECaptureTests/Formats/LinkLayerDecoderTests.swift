@@ -2,7 +2,7 @@ import BLECapture
 import BLECore
 import Testing
 
-/// Captures of a sniffer: `hci/sniffed-*.pcap`, the same packets in three link types; Fixtures/README.md tells where
+/// Captures of a sniffer: `hci/sniffed-*.pcap`, the same packets in three link types; Fixtures/README.md says where
 /// they are from.
 @Suite("What a sniffer hears")
 struct LinkLayerDecoderTests {

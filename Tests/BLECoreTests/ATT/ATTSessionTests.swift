@@ -96,7 +96,7 @@ struct ATTSessionTests {
         #expect(Set(complaints.keys).subtracting(Self.expected).isEmpty, "\(complaints)")
     }
 
-    /// Whoever was the client then, the queue would have found the same responses, without a stray.
+    /// With each recorded client, the queue would have found the same responses, without a stray.
     @Test func theQueueFindsTheResponsesOfRealSessions() throws {
         var answered = 0
         for session in try SharedVectors.lines("gatt/real_sessions.jsonl", as: RealSession.self) {

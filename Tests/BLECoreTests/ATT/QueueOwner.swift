@@ -1,6 +1,6 @@
 import BLECore
 
-/// A queue with an owner that does what it is told, and writes down what that was.
+/// A queue with an owner that performs its actions, and records them.
 final class QueueOwner {
     private var queue: ATTQueue
     private var lastID: UInt64 = 0

@@ -1,21 +1,21 @@
 import BLECore
 import TestSupport
 
-/// A gate under random steps, with a plain book of who is where. What is random: who comes and for what, from inside
-/// which exclusive, who arrives, who leaves, who gives up, and when everything is cleared.
+/// A gate under random steps, with a plain record of where each call is. What is random: which calls come, from inside
+/// which exclusive access, which arrive, leave or give up, and when everything is cleared.
 struct OperationGateRun: ~Copyable {
     private var gate = OperationGate()
     private var numbers: SeededNumbers
     private var lastTicket: OperationGate.Ticket = 0
     private var lastScope: UInt64 = 0
-    /// Everybody who waits, with what they want and from where.
+    /// The calls that wait, with what they request and from where.
     private var waiting: [OperationGate.Ticket: (entry: OperationGate.Entry, scopes: [OperationGate.Scope])] = [:]
     private var calls: [[OperationGate.Scope]] = []
     /// Those that are admitted and have not arrived.
     private var coming: [(ticket: OperationGate.Ticket, scopes: [OperationGate.Scope])] = []
-    /// Who has arrived last, for each place that calls were made from.
+    /// The call that has arrived last, for each place that calls were made from.
     private var lastArrived: [[OperationGate.Scope]: OperationGate.Ticket] = [:]
-    /// Leases that are held, each with the scopes that it is in, itself last.
+    /// The exclusive accesses that are held, each with the scopes that it is in, itself last.
     private var exclusives: [[OperationGate.Scope]] = []
     private(set) var complaints: [String] = []
 
@@ -35,7 +35,7 @@ struct OperationGateRun: ~Copyable {
         check()
     }
 
-    /// Everybody goes; then the gate must be open and nobody left waiting.
+    /// All calls end; then the gate must be open, and none may wait.
     mutating func finish() {
         for _ in 0..<10_000 where !coming.isEmpty || !calls.isEmpty || !exclusives.isEmpty {
             arrive()
@@ -75,7 +75,7 @@ struct OperationGateRun: ~Copyable {
         }
     }
 
-    /// The runtime resumes whomever it likes.
+    /// The runtime resumes tasks in any order.
     private mutating func arrive() {
         guard let index = coming.indices.randomElement(using: &numbers) else { return }
         let (ticket, scopes) = coming.remove(at: index)

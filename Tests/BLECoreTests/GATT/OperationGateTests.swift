@@ -1,7 +1,7 @@
 import BLECore
 import Testing
 
-/// The gate by itself: what each one who comes is told, and what the end of each brings about.
+/// The gate by itself: what it returns to each call, and what the end of each brings about.
 @Suite struct OperationGateTests {
     private let scope = OperationGate.Scope(number: 1)
     private let inner = OperationGate.Scope(number: 2)

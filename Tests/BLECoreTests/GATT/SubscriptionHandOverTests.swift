@@ -1,7 +1,7 @@
 import BLECore
 import Testing
 
-/// Subscriptions that outlive the program: what is on is told, and taken up again without a word to the peer.
+/// Subscriptions that outlive the program: what is on is reported, and resumed without a packet to the peer.
 @Suite struct SubscriptionHandOverTests {
     typealias ID = Subscriptions.ID
 

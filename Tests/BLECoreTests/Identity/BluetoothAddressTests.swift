@@ -14,7 +14,7 @@ import Testing
         #expect(BluetoothAddress(text) == nil)
     }
 
-    /// The top two bits tell the kinds of random addresses apart: Core Vol 6 Part B, 1.3.2.
+    /// The top two bits distinguish the kinds of random addresses: Core Vol 6 Part B, 1.3.2.
     @Test(arguments: [
         ("F2:0B:91:6C:33:D0/random", BluetoothAddress.Kind.static), ("54:94:5E:9F:64:C4/random", .resolvablePrivate),
         ("3E:94:5E:9F:64:C4/random", .nonResolvablePrivate), ("9E:94:5E:9F:64:C4/random", .reserved),

@@ -218,7 +218,7 @@ import Testing
         #expect(queue.received(loaded, adapter: 0, at: start) == [send(third, noKeys.bytes)])
         #expect(queue.strays == ManagementCommandQueue.Strays())
         #expect(queue.cancel(third) == [.finish(third, failure(.loadLongTermKeys, .cancelled))])
-        // Nobody waits for it, so its time-out tells nobody.
+        // Nobody waits for it, so its time-out is reported to nobody.
         #expect(queue.timePassed(start + .seconds(6)) == [])
         let deadline = queue.nextDeadline
         #expect(deadline == nil)

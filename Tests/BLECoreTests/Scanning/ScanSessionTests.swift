@@ -219,7 +219,7 @@ import Testing
         #expect(opcodes(session.adapterUp(at: start), &session).first == .leSetExtendedScanEnable)
     }
 
-    /// Whoever has used the other set was not seen.
+    /// The program that has used the other set was not seen.
     @Test(.row("W07")) func theOtherSetHasItsTurnWhereEverythingIsRefused() {
         var session = ScanSession(Self.extended)
         var now = start

@@ -796,7 +796,7 @@ private struct Run: ~Copyable {
     var settings: UInt32
     /// The statuses of commands by their codes, once each, before they succeed.
     var statuses: [UInt8: [UInt8]] = [:]
-    /// The power that the kernel keeps, whatever it is told.
+    /// The power that the kernel keeps, whatever a command sets.
     var stuckPower: UInt32?
     /// The numbers of the changes of the power, from 1, whose response shows the power before.
     var powerChangesUnseen: Set<Int> = []

@@ -162,7 +162,7 @@ import Testing
         #expect(run.stores != nil)
     }
 
-    /// The peer has told an identity of another bond before the kernel refuses because of a key.
+    /// The peer has sent the identity of another bond before the kernel refuses because of a key.
     @Test(.row("S08")) func aKeyOfAnotherBondIsNotRemoved() throws {
         let other = PeerID("C6:55:44:33:22:11/random")!
         let run = PairingRun(peer: "62:CC:28:F3:EE:75/random") { $0.otherBonds = [other] }

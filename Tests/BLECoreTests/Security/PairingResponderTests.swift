@@ -385,7 +385,7 @@ import Testing
         #expect(run.sent == [.enterNothing] && run.refused == [.busy] && run.begins == 0)
     }
 
-    /// Whoever uses the address of a bonded central must not replace its bond.
+    /// A device that uses the address of a bonded central must not replace its bond.
     @Test func aCentralWithABondIsRefusedUnlessTheApplicationIsAsked() throws {
         let strict = ResponderRun { $0.hasBond = true }
         strict.allow()

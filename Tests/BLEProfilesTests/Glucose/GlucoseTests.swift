@@ -73,7 +73,7 @@ import Testing
         #expect(context.tester == .healthCareProfessional && context.health == .minorIssues)
         #expect(context.exerciseDuration == .seconds(60))
         #expect(context.medication == .longActingInsulin && context.isMedicationInLitres)
-        // An exercise longer than can be told, and codes without a meaning.
+        // An exercise longer than the field can contain, and codes without a meaning.
         let odd = try GlucoseMeasurementContext(value: [0x0E, 1, 0, 0x77, 0xEE, 0xFF, 0xFF, 10])
         #expect(odd.exerciseDuration == nil && odd.exerciseIntensity == 10)
         #expect(odd.meal?.rawValue == 0x77 && odd.tester?.rawValue == 0xE && odd.health?.rawValue == 0xE)

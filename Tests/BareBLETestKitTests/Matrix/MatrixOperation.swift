@@ -67,7 +67,7 @@ enum MatrixOperation: String, CaseIterable, Sendable {
         case .writeCommand:
             for value in 1...3 as ClosedRange<UInt8> {
                 try await link.write([value], to: 0xFFF9, .withoutResponse)
-                // Nothing tells that it has arrived. What lies unread where a socket is closed would be another kind of
+                // Nothing shows that it has arrived. What lies unread where a socket is closed would be another kind of
                 // end.
                 try? await central.clock.sleep(for: .milliseconds(1))
             }

@@ -82,7 +82,7 @@ struct VirtualManagementTests {
             #expect(await bench.radio.longTermKeys().isEmpty)
             try bench.radio.system.powerUp(0)
             await bench.pass(.zero)
-            // Not under management: nobody is told, and there is no Security Manager.
+            // Not under management: nothing is reported, and there is no Security Manager.
             #expect(bench.management.received().isEmpty)
             #expect(await !bench.radio.hasSecurityManager())
         }
@@ -221,7 +221,7 @@ struct VirtualManagementTests {
                 return
             }
             #expect((try? taken.response(to: ManagementSetBondable.self, of: 0)?.get())?.contains(.bondable) == true)
-            // What the first one changed is told.
+            // What the first one changed is reported.
             guard case .event(let news) = other.receive(), case .newSettings = news.content,
                 case .event(let refused) = other.receive()
             else {

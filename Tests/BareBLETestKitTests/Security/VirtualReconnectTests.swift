@@ -166,7 +166,7 @@ struct VirtualReconnectTests {
                 let other = try await bench.anotherSocket()
                 try other.send("13000000 0200 0000")
                 await bench.pass(.zero)
-                // Nobody is told.
+                // Nothing is reported.
                 #expect(bench.management.received().isEmpty)
                 try await bench.initiate()
                 try bench.attach(level: .medium)

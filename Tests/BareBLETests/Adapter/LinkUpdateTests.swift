@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    /// The link is up: what is missing is the controller's number for it, which a socketpair does not tell.
+    /// The link is up: what is missing is the controller's number for it, which a socketpair does not report.
     @Test func aLinkWithoutANumberIsNotOver() async throws {
         let bench = try await AdapterBench()
         bench.kernel.withLock { $0.isLinked = true }

@@ -155,7 +155,7 @@ actor StandInController {
             case .send(let packet): send(packet)
             case .disconnect(let handle): if !holdsEnds { endLink(handle, .localHostTerminated) }
             case .listeningChanged: completeAttempt()
-            // Tests tell the end of a change themselves.
+            // Tests report the end of a change themselves.
             case .update, .changePHY, .encrypt, .advertisingChanged, .sendLater, .unresponsive: continue
             }
         }

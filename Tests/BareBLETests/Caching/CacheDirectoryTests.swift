@@ -208,7 +208,7 @@ import Testing
     }
 }
 
-/// A disk that does not respond before it is told to.
+/// A disk that does not respond before a test has it do so.
 final class HangingDisk: Sendable {
     private let gate = DispatchSemaphore(value: 0)
     private let asked = Lock(false)

@@ -53,8 +53,8 @@ import Testing
         #expect(!GATTCacheFile(folder.path).mayBeReplaced)
     }
 
-    /// The heading is text, so that `head -1` tells; with equal databases the caches of two peers differ in nothing
-    /// else.
+    /// The heading is text, so that `head -1` shows whose file it is; with equal databases the caches of two peers
+    /// differ in nothing else.
     @Test func belongsToOnePeer() throws {
         let path = folder.path + "/one.gatt"
         let file = GATTCacheFile(path, of: "AA:BB:CC:DD:EE:01")

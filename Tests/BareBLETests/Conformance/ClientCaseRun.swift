@@ -5,7 +5,7 @@ import TestSupport
 /// Runs one recorded client operation through the public interface.
 ///
 /// Reads and writes must send exactly what the recorded client sent. Discovery asks in its own order, so there a server
-/// answers that knows the recorded responses, and has what the recorded client found.
+/// responds that knows the recorded responses, and has what the recorded client found.
 struct ClientCaseRun {
     let recorded: GATTVectors.Case
 

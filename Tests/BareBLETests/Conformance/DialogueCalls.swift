@@ -6,7 +6,7 @@ import TestSupport
 ///
 ///     offer: 517                                  the MTU to ask for; 23 without this line
 ///     mtu: 512                                    the MTU that is agreed on ahead of the first line
-///     security: granted                           what a peer's wish for security is answered; nobody asks without it
+///     security: granted                           whether a peer that demands security gets it
 ///     strict: yes                                 whether protocol errors end the link
 ///     call: read 0x0003 -> 0102                   a call, and how it must end
 ///     call: write 0x0003 ff -> ! refusedByPeer 0x80

@@ -92,7 +92,7 @@ import Testing
         let links = try await comeAndGo(for: .seconds(240), configuration) { peripheral, link, time in
             let change = try await link.discover().characteristics.first { $0.uuid == 0x2A05 }
             let handle = UInt8(truncatingIfNeeded: change?.valueHandle ?? 0)
-            // The peer has been asked to tell its changes by then.
+            // The library has subscribed to the peer's changes by then.
             try await time.clock.sleep(for: .milliseconds(100))
             await peripheral.send(raw: [0x1B, 0, 0, 1])
             await peripheral.send(raw: [0x1D, handle, 0, 1])

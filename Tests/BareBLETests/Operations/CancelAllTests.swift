@@ -128,7 +128,7 @@ import Testing
         #expect(await !device.isConnected)
     }
 
-    /// Whoever asks second waits for the same calls, and cuts none of them off.
+    /// The second caller waits for the same calls, and cuts none of them off.
     @Test(.row("C02")) func twoMayWaitForTheEnd() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)

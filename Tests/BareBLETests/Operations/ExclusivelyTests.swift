@@ -2,8 +2,8 @@ import BareBLE
 import BareBLETestKit
 import Testing
 
-/// Leases over a link. What others do while one is held is done in detached tasks: a plain task would be the holder's
-/// own.
+/// Exclusive access to a link. What other callers do meanwhile is done in detached tasks: a plain task would belong to
+/// the holder.
 @Suite(.timeLimit(.minutes(10))) struct ExclusivelyTests {
     private let central = Central()
 

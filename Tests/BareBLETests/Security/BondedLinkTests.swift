@@ -227,7 +227,7 @@ import Testing
         }
     }
 
-    /// Whoever replies to the kernel's question first decides.
+    /// The first program that replies to the kernel's question decides.
     @Test(.row("S03"), arguments: [true, false]) func aRefusalIsNotThePeersAloneWhereAnotherProgramManages(
         isBefore: Bool
     ) async throws {

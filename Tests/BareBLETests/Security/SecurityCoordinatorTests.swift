@@ -153,7 +153,7 @@ import Testing
         #expect(bench.sent.last?.hasPrefix("13000300 2600 0100") == true && bench.coordinator.hasOtherManager)
     }
 
-    /// After the peer has told its identity, the kernel names it by that.
+    /// After the peer has sent its identity, the kernel names it by that.
     @Test(.row("S04")) func theEndOfAPairingIsNoSecurityRequest() throws {
         var bench = try Bench()
         bench.setUp()
@@ -351,7 +351,7 @@ import Testing
     }
 }
 
-/// A coordinator for adapter 3, and a kernel that responds to commands of the setup when it is told to.
+/// A coordinator for adapter 3, and a kernel that responds to commands of the setup when a test has it do so.
 private struct Bench: ~Copyable {
     let coordinator: SecurityCoordinator
     /// Settings of the adapter as Read Controller Information reports them.
@@ -365,13 +365,13 @@ private struct Bench: ~Copyable {
     private(set) var others = 0
     /// The peers whose Security Requests were reported.
     private(set) var requested: [PeerID] = []
-    /// The tasks that were told that a peer is unpaired, and whether it is.
+    /// The tasks to which it was reported whether a peer is unpaired, with that.
     private(set) var unpaired: [UInt64: Bool] = [:]
     /// All packets to the kernel.
     private(set) var sent: [String] = []
     /// The ends of the pairings of centrals.
     private(set) var centrals: [Result<PairingExchange.Outcome, PairingResponder.Failure>] = []
-    /// The tasks that were told that centrals may pair.
+    /// The tasks to which it was reported that centrals may pair.
     private(set) var rested: [UInt64] = []
     private var unanswered: [[UInt8]] = []
     private var question: UInt64 = 0

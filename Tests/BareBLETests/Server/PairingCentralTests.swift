@@ -812,7 +812,7 @@ import Testing
         }
     }
 
-    /// Whoever uses the identity of a central first keeps that one away. It could not be told from it otherwise.
+    /// The first central that uses an identity keeps another one with it away: the two could not be distinguished.
     @Test(.row("P18")) func noCentralGetsABondWithTheIdentityOfAnotherConnectedOne() async throws {
         try await PairingBench.run { bench in
             let identity = PeerID(address: BluetoothAddress(rawValue: 0x1122_3344_55C6), type: .public)

@@ -98,7 +98,7 @@ import Testing
         let policy = ReconnectPolicy.backoff(initial: .zero, jitter: 0, attempts: 3)
         let session = try await bench.session(Session.Options(reconnect: policy))
         var events = session.events.makeAsyncIterator()
-        // Whoever waits gets what the last attempt ended with.
+        // Each caller that waits gets the error that ended the last attempt.
         await bench.door.open()
         await #expect(throws: error(.busy)) { try await session.ready() }
         await #expect(throws: error(.busy)) { try await session.ready() }

@@ -30,7 +30,7 @@ enum faulty_effect {
     FAULTY_LENGTH,     // a packet is received, and its length is said to be `value`
     FAULTY_DROPS,      // a packet is received, with the news that the kernel has dropped `value` so far
     FAULTY_LOSE,       // a packet is taken from the socket and is gone, as where the kernel drops one: EAGAIN
-    FAULTY_STATE,      // `poll` tells the bits of `value`
+    FAULTY_STATE,      // `poll` reports the bits of `value`
     FAULTY_STOP,       // the process is killed here: a write still gets `value` bytes out, and from then on nothing changes any file
 };
 
@@ -72,10 +72,10 @@ int faulty_open_count(int plan);
 int faulty_is_stopped(int plan);
 
 // Has Bluetooth sockets of this plan be ends of socket pairs, on a machine with one adapter that is on. The other end of a socket
-// appears when it is bound (HCI, protocol 1) or connects (L2CAP, protocol 0); whoever takes it owns it. -1: there is none.
+// appears when it is bound (HCI, protocol 1) or connects (L2CAP, protocol 0); the test that takes it owns it. -1: there is none.
 void faulty_pretend_bluetooth(int plan, uint64_t adapter_address);
 int faulty_take_far_end(int plan, int protocol);
-// Whether such sockets answer `connect` with EINPROGRESS.
+// Whether `connect` of such sockets returns EINPROGRESS.
 void faulty_pretend_slow_connect(int plan, int is_slow);
 
 #endif

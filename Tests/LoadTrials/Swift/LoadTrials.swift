@@ -48,7 +48,7 @@ enum LoadTrials {
 
     private static func say(_ line: String) {
         print(line)
-        // Whoever reads a pipe wants the line now.
+        // The reader of a pipe needs the line now.
         fflush(nil)
     }
 }

@@ -17,7 +17,7 @@ struct ProcessState: Equatable, CustomStringConvertible {
     var description: String { "\(descriptors) descriptors, \(threads) threads" }
 
     /// Bytes in memory that are the process's own: its heap, its stacks and what it has changed of its data; `nil`
-    /// where the kernel does not tell.
+    /// where the kernel does not report it.
     ///
     /// Code is left out, which comes in from its file when it is first run, in pieces of 64 KiB, and may go again at
     /// any time. The kernel counts these pages one by one; its quick sums in `statm` may be wrong by 32 pages for each

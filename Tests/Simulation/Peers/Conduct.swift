@@ -32,7 +32,7 @@ struct Conduct {
         self.numbers = numbers
     }
 
-    /// What is sent because of a PDU; `seen` is told what it was that it did wrong.
+    /// What is sent because of a PDU; `seen` is called with what it does wrong.
     mutating func react(to pdu: [UInt8], _ server: Server, seen: (String) -> Void) -> [Reaction] {
         if pdu.first == ATTOpcode.exchangeMTURequest.rawValue, pdu.count == 3 {
             mtu = max(23, min(ownMTU, Int(pdu[1]) | Int(pdu[2]) << 8))

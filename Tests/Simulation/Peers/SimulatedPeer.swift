@@ -202,7 +202,7 @@ final class SimulatedPeer {
         return changed
     }
 
-    // MARK: Values that tell what they are
+    // MARK: Values that show what they are
 
     /// The value of that version: whose it is, which one, and nothing else fits to it.
     static func pattern(_ peer: Int, _ value: Int, _ version: Int, _ length: Int) -> [UInt8] {

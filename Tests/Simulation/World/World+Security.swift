@@ -262,7 +262,7 @@ extension World {
             let bond = try await body(options)
             guard let records = stored() else { return }
             guard let record = records.first(where: { $0.identity == bond?.peer ?? identity }) else {
-                // A connect may have been told another identity.
+                // A connect may have received another identity.
                 if bond == nil { return }
                 // A bond that was there is returned, also where another program has removed the file since.
                 if wasBonded, before == nil { return }

@@ -231,7 +231,7 @@ def doing(index=0):
 
 
 def advertising(index=0):
-    """Returns whether the virtual controller advertises, and how often it was told to begin."""
+    """Returns whether the virtual controller advertises, and how often it was commanded to begin."""
     state = reported(index)
     return state["advertising"], state["begun"]
 

@@ -53,7 +53,7 @@ import Testing
         #expect(outcome.errors.isEmpty == (ending.status == 0))
     }
 
-    /// Whoever writes the results: the command, or a thread beside the link.
+    /// With each writer of results: the command, and a thread beside the link.
     @Test(arguments: [
         ["read", "demo:battery", "2a19"], ["notify", "demo:heart-rate", "2a37", "-n", "1"],
         ["talk", "demo:battery", "read 2a19"], ["watch", "demo:battery", "2a19", "-n", "1"],

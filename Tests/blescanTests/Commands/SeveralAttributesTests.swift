@@ -143,7 +143,7 @@ import Testing
         #expect(try Data(contentsOf: URL(filePath: file)).isEmpty)
     }
 
-    /// A characteristic with the UUID comes before a service, and what has told them apart is its first value.
+    /// A characteristic with the UUID comes before a service, and its first value has distinguished them.
     @Test func aVendorsServiceIsReadAgain() async throws {
         let peer = try await SocketPeer(Self.thermometer)
         let outcome = try await BuiltProgram.run(["watch", "unix:\(peer.path)", "fff0", "--every", "10ms", "-n", "2"])

@@ -110,7 +110,7 @@ import Testing
     }
 }
 
-/// What the kernel's messages tell of a controller. Their sources are those of `Ailment.ofControllers`.
+/// What the kernel's messages show of a controller. Their sources are those of `Ailment.ofControllers`.
 @Suite struct ControllerLogTests {
     @Test func onlyTheAdaptersOwnMessagesCount() {
         let messages = ["Bluetooth: hci1: RTL: fw version 0x1", "bluetooth hci10: RTL: fw version 0x2", "hci1 fails"]

@@ -117,8 +117,8 @@ import Testing
         #expect(try meanings(Self.sized("00" + hex)) == (text.isEmpty ? [] : [text]))
     }
 
-    /// A sensor that failed sends the battery's upper bit (govee-ble); a name tells the model apart from Nokia's
-    /// phones.
+    /// A sensor that failed sends the battery's upper bit (govee-ble); a name distinguishes the model from
+    /// Nokia's phones.
     @Test func aFailedSensorHasNoValues() throws {
         #expect(
             try meanings("0d09475648353037355f3533393909ff88ec0002201 5e400".replacing(" ", with: "")) == [
