@@ -157,7 +157,7 @@ enum Connection {
     ) async throws -> Value {
         let (file, cache, validation) = cached(peer, options, use)
         var connectOptions = options.connectOptions(cache: cache, validation: validation)
-        // It is paired over a link in clear, which is refused otherwise.
+        // It is paired over an unencrypted link, which is refused otherwise.
         if bonds?.isLost == true { connectOptions.security = .none }
         let linkOptions = connectOptions
         return try await Interrupt.cancelling {
@@ -227,7 +227,7 @@ enum Connection {
             return try await central.attach(descriptor: descriptor, name: peer.description, options)
         case .address(let address, let type):
             try await central.ready(powerOn: switchesOn, timeout: .seconds(2))
-            // Without its bonds, a bonded peer would be connected to in clear.
+            // Without its bonds, a bonded peer's link would not be encrypted.
             if bonds != nil { _ = try await central.bonds() }
             if let known = bonds?.identity ?? type.map({ PeerID(address: address, type: $0) }) {
                 found()

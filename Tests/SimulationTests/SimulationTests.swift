@@ -204,7 +204,7 @@ import Testing
             ([(false, [0x52, 3, 0]), (true, [0x01, 0x52, 3, 0, 1])], "a response to a command"),
             ([(true, [0x1B, 3, 0] + [UInt8](repeating: 1, count: 21))], "more than the MTU"),
             ([(true, [0x1D, 3, 0]), (true, [0x1D, 3, 0])], "a second indication"),
-            ([(true, [0x1B, 3, 0, 0xE7, 0xE7, 0xE7])], "a protected value in clear"),
+            ([(true, [0x1B, 3, 0, 0xE7, 0xE7, 0xE7])], "a protected value without encryption"),
         ] as [([(Bool, [UInt8])], String)])
     func faultOfAServerIsSeen(packets: [(Bool, [UInt8])], what: String) {
         var watch = ServedLinkWatch(peer: nil, ownMTU: 517)

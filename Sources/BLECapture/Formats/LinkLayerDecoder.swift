@@ -202,7 +202,7 @@ struct LinkLayerDecoder: Sendable {
             return [
                 0x05, 4, 0, UInt8(truncatingIfNeeded: link.handle), UInt8(truncatingIfNeeded: link.handle >> 8), cause,
             ]
-        case 0x05:  // LL_START_ENC_REQ, the last one in clear
+        case 0x05:  // LL_START_ENC_REQ, the last one without encryption
             link.isEncrypted = true
             links[heard.accessAddress] = link
             return [

@@ -476,7 +476,7 @@ extension Adapter {
         var discarded = 0
         if let required {
             do throws(EncryptionFailure) {
-                // The kernel may have made another link, in clear, where ours was gone.
+                // The kernel may have made another link, unencrypted, where ours was gone.
                 if let handle, known != handle { throw .linkLost(links.lastEnd(of: handle)) }
                 discarded = try await encrypt(&socket, known, required)
             } catch {

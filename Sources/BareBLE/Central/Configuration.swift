@@ -109,7 +109,7 @@ public struct Configuration: Sendable {
     /// Computes the hash by which a bonded device is recognized under the private addresses that it uses; `nil`
     /// recognizes only devices that advertise with their identity address. Where a bond has an identity resolving key,
     /// connects to resolvable private addresses fail with `.notSupported` then, because a link to the bonded device
-    /// would be in clear, unless they demand `ConnectOptions.SecurityDemand.none`.
+    /// would not be encrypted, unless they demand `ConnectOptions.SecurityDemand.none`.
     ///
     /// With `import BareBLECrypto` it is `{ $0.hash }`. It is computed once for each new address that a scan hears and
     /// each bond with an identity resolving key, on the event loop, so it must return quickly.

@@ -20,7 +20,7 @@ extension Adapter {
 
     /// Opens a channel beside a link; it takes no turn, because the controller initiates no connection for it.
     ///
-    /// If the old link has just ended, the kernel makes a new one, in clear. So the kernel is asked for a level of
+    /// If the old link has just ended, the kernel makes a new one, unencrypted. So the kernel is asked for a level of
     /// security, and encrypts that link too before the channel is requested, with the key of the bond. Where a command
     /// has encrypted the link, the kernel has no key, and would pair for a level. In all cases the channel's link is
     /// compared with ours, by what the sockets hold: the kernel acts on an event only after this process could read it.

@@ -32,7 +32,7 @@ package struct ChannelRequest: Hashable, Sendable {
     package let receiveMTU: UInt16
     /// The longest time for opening the channel.
     package let timeout: Duration
-    /// A Boolean value that indicates whether the link is encrypted: a channel over a link in clear is refused then.
+    /// A Boolean value that indicates whether the link is encrypted: a channel over an unencrypted one is refused then.
     package let isEncrypted: Bool
     /// The level of security that the link has; `nil` where that is not known.
     package let linkLevel: SocketSecurity.Level?

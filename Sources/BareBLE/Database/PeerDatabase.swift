@@ -367,7 +367,7 @@ extension PeerDatabase {
     /// address, and a hash can be repeated. The next call discovers again, on the encrypted link.
     ///
     /// What was discovered on this link stays known until its end, because the device that has sent it is the one that
-    /// has the key. But it came in clear, so that no later link begins with it. A call whose refusal has led to the
+    /// has the key. But it came unencrypted, so that no later link begins with it. A call whose refusal has led to the
     /// pairing is repeated: where it names a UUID, that is looked up again; a characteristic or a handle that the
     /// program holds is used as it is, because nothing contradicts it on this link. So is a read that was under way. A
     /// call that cannot be repeated, and whose characteristic was looked up in the cache, fails with

@@ -59,7 +59,7 @@ public struct BLEError: Error, Sendable {
         /// A stored cache of a peer's database is damaged, or the file holds something else.
         public static let unusableCache = Code("unusableCache")
         /// The stored state of a link or a daemon, or a file with bonds, is damaged, or the file holds something else;
-        /// or the bond with a peer is in such a file, and the link would be in clear.
+        /// or the bond with a peer is in such a file, and the link would not be encrypted.
         public static let unusableState = Code("unusableState")
         /// There is no bond with the peer, and the call needs one.
         public static let notBonded = Code("notBonded")

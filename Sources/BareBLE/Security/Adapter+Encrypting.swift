@@ -12,7 +12,7 @@ internal import Logging
 // A process that may not manage the adapter can give the kernel no keys. With CAP_NET_RAW it encrypts the link by a
 // command with the stored key, before a socket attaches: `CommandEncryption`. BT_SECURITY knows nothing of that; what
 // proves the encryption is the controller's event, and that nothing has ended it since (`LinkTable.keySize`). What the
-// peer has sent in clear was dropped by the kernel, which had no socket for it.
+// peer has sent before that was dropped by the kernel, which had no socket for it.
 //
 // Without that capability too, a bonded peer is not connected to. A level that is requested from the kernel is reached
 // with whatever key it has, or makes it pair, and nothing shows this process which of both has happened.
@@ -287,8 +287,8 @@ extension Adapter {
     /// Reads what the controller has reported up to now, and checks that nothing of it has ended the encryption by
     /// command of the link that a socket is attached to.
     ///
-    /// If the link was gone, the kernel may have made another one, in clear, and perhaps with the same handle. It acts
-    /// on an event only after this process could read it.
+    /// If the link was gone, the kernel may have made another one, unencrypted, and perhaps with the same handle. It
+    /// acts on an event only after this process could read it.
     ///
     /// Nor may the bond have been forgotten: `forgetBond` ends the links that are registered, and this one is not yet.
     func checkEncryption(
@@ -351,7 +351,7 @@ extension Adapter {
     }
 
     /// Refuses a peer whose bond could not be read, unless it is to be paired, and a private address that may be a
-    /// bonded peer's, where nothing can tell whose it is: its link would be in clear.
+    /// bonded peer's, where nothing shows whose it is: its link would not be encrypted.
     private func checkIsStranger(
         _ address: PeerID, _ demand: ConnectOptions.SecurityDemand, during operation: String
     ) throws(BLEError) {
@@ -374,7 +374,7 @@ extension Adapter {
             hint: "Forget all but one of those whose `Bond.resolvesPrivateAddresses` is false.")
     }
 
-    /// Logs a link in clear to a private address that may belong to a peer whose bond could not be read.
+    /// Logs an unencrypted link to a private address that may belong to a peer whose bond could not be read.
     func logDoubt(about target: ConnectTarget) {
         guard bonds.damage != nil, !target.isBonded, target.address.kind == .resolvablePrivate else { return }
         logger.warning(

@@ -287,7 +287,7 @@ extension BLEError {
         return (.pairingRefused, "the agent rejected the question \(question.words)", hint)
     }
 
-    /// The link to a bonded peer would be in clear: this process can have it encrypted in no way.
+    /// The link to a bonded peer would not be encrypted: this process cannot have it encrypted.
     static func keyNotPermitted(_ peer: PeerID) -> BLEError {
         BLEError(
             .notPermitted, subject: "\(peer)", during: "connect",
@@ -323,13 +323,13 @@ extension BLEError {
                 + "moved to is removed, the next run pairs on demand again.")
     }
 
-    /// The peer has a bond that could not be read, and its link would be in clear.
+    /// The peer has a bond that could not be read, and its link would not be encrypted.
     init(bondLostWith peer: PeerID, during operation: String) {
         self.init(
             .unusableState, subject: "\(peer)", during: operation,
             because: "its bond could not be read: it is damaged, or of a newer version",
             hint: "Pair again: connect with `.pairing`, or run `blescan pair`. Or forget the bond, with "
-                + "`Central.forgetBond(with:)` or `blescan forget`; its links are in clear then.")
+                + "`Central.forgetBond(with:)` or `blescan forget`; its links are not encrypted then.")
     }
 
     /// The peer does not accept the key of its bond.

@@ -8,7 +8,7 @@ extension Central {
 
     /// Removes the bond with a peer: from the disk, then from the kernel; and ends its link, also one without a bond.
     /// The stored cache of the bond is removed too, and so is a bond with the peer in a file that was moved aside as
-    /// damaged or newer: connects to the peer are in clear then.
+    /// damaged or newer: links to the peer are not encrypted then.
     ///
     /// The peer keeps its own record of the bond, and may refuse to pair again until it is removed there too. Without
     /// CAP_NET_ADMIN the kernel keeps the key until a program loads its keys again, which the log reports.
@@ -24,7 +24,7 @@ extension Central {
     ///
     /// - Returns: Why the kernel may keep the key, if it may.
     package func removeBond(with peer: PeerID) async throws(BLEError) -> BLEError? {
-        // Without the bond nothing tells whose a private address was.
+        // Without the bond nothing shows whose a private address was.
         let identity = try await adapter.bondedIdentity(of: peer, during: Adapter.forgetting)
         defer { bondedClients.remove(identity) }
         let refusal = try await adapter.forgetBond(with: identity)

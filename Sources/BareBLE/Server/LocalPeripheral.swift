@@ -386,14 +386,14 @@ extension LocalPeripheral {
     /// It lives as long as the link.
     ///
     /// Where the central has a bond, its link must be encrypted with the key: anybody may use its address.
-    /// `requestSecurity(_:of:timeout:)` has it encrypted. To use the link in clear, call `Central.connect(_:_:)` with
-    /// `ConnectOptions.SecurityDemand.none`.
+    /// `requestSecurity(_:of:timeout:)` has it encrypted. To use the link without encryption, call
+    /// `Central.connect(_:_:)` with `ConnectOptions.SecurityDemand.none`.
     ///
     /// - Parameters:
     ///   - id: The central.
     ///   - timeout: The longest time for the exchange of the MTU and the check of the cache; `nil` for 60 s.
-    /// - Throws: `BLEError` with `.disconnected` if the central is not connected; `.notBonded` for a link in clear of a
-    ///   central with a bond; `.notSupported` for a private address that may be that of one, without
+    /// - Throws: `BLEError` with `.disconnected` if the central is not connected; `.notBonded` for an unencrypted link
+    ///   of a central with a bond; `.notSupported` for a private address that may be that of one, without
     ///   `Configuration.addressHash`; `.timedOut`, `.cancelled`, and the codes of `BondStore`.
     public func peripheral(of id: ConnectedCentral.ID, timeout: Duration? = nil) async throws(BLEError) -> Peripheral {
         let operation = "use a central's link"

@@ -84,7 +84,7 @@ extension Peripheral {
         }
     }
 
-    /// Without the times of arrival, packets count as ones that arrived in clear while that is in doubt.
+    /// Without the times of arrival, packets count as unencrypted ones while that is in doubt.
     private func reportArrivals() {
         guard controls != nil else { return }
         try? link.reportArrivals()

@@ -188,7 +188,7 @@ extension VirtualRadio {
         links.setAttached(name, true)
         links.keep(name)
         if let level { perform(management.socketConnected(name, level)) }
-        // What it has sent in clear, before there was a socket, is lost.
+        // What it has sent without encryption, before there was a socket, is lost.
         let early = link.isEncrypted ? [] : link.peripheral?.assumeIsolated { $0.security?.earlyPackets } ?? []
         // Whatever the peer sends makes the kernel report the socket as connected.
         guard management.isWaiting(name), early.isEmpty else {

@@ -185,7 +185,7 @@ struct BondUse: Sendable {
     ///
     /// - Throws: `BLEError` if the bonds of such an adapter cannot be read, or if some of them are damaged or were moved
     ///   aside, and the device has none of the others, unless it is to be paired: nobody knows then whether it has one,
-    ///   and it would be connected to in clear.
+    ///   and its link would not be encrypted.
     static func find(
         _ address: BluetoothAddress, in directory: BondDirectory, _ selector: AdapterSelector, isPairing: Bool,
         adapters: [AdapterDescription]
@@ -222,7 +222,7 @@ struct BondUse: Sendable {
         return finding
     }
 
-    /// Expects that a device has no bond, because its link would be in clear.
+    /// Expects that a device has no bond, because its link would not be encrypted.
     ///
     /// - Parameters:
     ///   - adapter: The adapter that makes the link; `nil` where it is not known.

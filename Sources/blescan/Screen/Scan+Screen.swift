@@ -97,7 +97,7 @@ extension Scan {
         }
     }
 
-    /// The table has no right to use the keys of bonds, and a bonded device must not be connected to in clear.
+    /// The table has no right to use the keys of bonds, and the link of a bonded device must be encrypted.
     private func expectNoBond(with address: BluetoothAddress, of adapter: BluetoothAddress?) throws {
         // A service may have no home directory, and no bonds then.
         guard let directory = try? BondDirectory(bonds) else { return }

@@ -201,7 +201,7 @@ import Testing
             let lists = BondRules.keyLists(of: [RecordedBonds.second, record], adapter: "usb-1.2%")
             #expect(lists.omissions == [.init(identity: record.identity, part: .bond, reason: reason)])
             #expect(lists.longTermKeys.keys == RecordedBonds.second.keys)
-            #expect(lists.identities.keys == [], "an identity without its key would be connected to in the clear")
+            #expect(lists.identities.keys == [], "an identity without its key would be connected to without encryption")
         }
     }
 

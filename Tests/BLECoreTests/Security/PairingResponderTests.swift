@@ -237,7 +237,7 @@ import Testing
         #expect(unstored.failure == .pairing(.notStored) && unstored.ends.count == 1)
     }
 
-    /// Keys of a link in clear, none, the key of the other role alone, and keys that are worth too little.
+    /// Keys of an unencrypted link, none, the key of the other role alone, and keys that are worth too little.
     @Test func otherKeysAreNotKeptWhereTheAdapterIsLost() throws {
         let inClear = ResponderRun()
         inClear.allow()

@@ -54,7 +54,7 @@ import Testing
         #expect(!channels.isRefused(second, at: Self.start + .seconds(2)))
     }
 
-    @Test("on a link in clear it may be the end of a Security Request, and the channel has some time to open")
+    @Test("on an unencrypted link it may be the end of a Security Request, and the channel has some time to open")
     func failureOnLinkInClear() {
         var channels = RequestedChannels()
         let number = channels.begin(with: Self.peer, isEncrypted: false)

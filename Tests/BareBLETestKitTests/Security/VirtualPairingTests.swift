@@ -510,7 +510,7 @@ struct VirtualPairingTests {
                     #expect(bench.commands.received() == ["04080400400001"])
                     #expect(try bench.security() == SocketSecurity(level: .medium, keySize: 16))
                 } else {
-                    // The peer cannot, so it fails, and the link stays in clear.
+                    // The peer cannot, so it fails, and the link stays unencrypted.
                     #expect(events == [Self.failed])
                     #expect(bench.commands.received().isEmpty)
                     #expect(await bench.device.linkSecurity == .none)

@@ -89,7 +89,7 @@ struct VirtualReconnectTests {
             try bench.attach(level: .medium)
             await bench.pass(.milliseconds(20))
             #expect(await bench.device.isSubscribed(to: 0xFFF3))
-            // Not in clear.
+            // Not without encryption.
             try await bench.disconnect()
             try await bench.initiate()
             try bench.attach()
@@ -156,7 +156,7 @@ struct VirtualReconnectTests {
     }
 
     @Test(
-        "Another program has emptied the list: a pairing begins, and the socket is never connected, or at once in clear"
+        "Another program has emptied the list: a pairing begins; the socket is never connected, or at once unencrypted"
     )
     func ourKeyMissing() async throws {
         for isConnected in [false, true] {
@@ -191,7 +191,7 @@ struct VirtualReconnectTests {
         }
     }
 
-    @Test("A peer that sends in clear makes the kernel report the socket as connected, before its key fails")
+    @Test("A peer that sends without encryption makes the kernel report the socket as connected, before its key fails")
     func earlyPackets() async throws {
         try await VirtualTime.run { time in
             let bench = try await bonded(time)

@@ -18,7 +18,7 @@ import Testing
         case nothing
         /// The link ends, and the kernel makes another one for the channel.
         case anotherLink
-        /// The channel is one of a link in clear.
+        /// The channel is one of an unencrypted link.
         case linkInClear
         /// The link is no longer encrypted.
         case encryptionStops

@@ -8,7 +8,7 @@ import Testing
 @testable import BareBLE
 @testable import BareBLETestKit
 
-/// What must not become of a bond: a link in clear, a weaker key, another peer's name, or nothing.
+/// What must not become of a bond: an unencrypted link, a weaker key, another peer's name, or nothing.
 @Suite(.virtualTime, .timeLimit(.minutes(5))) struct BondSafetyTests {
     @Test func bondsThatCannotBeReadMakeNoLink() async throws {
         try await VirtualTime.run { time in
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    /// The kernel would skip its key without a word, and the link be in clear.
+    /// The kernel would skip its key without a report, and the link would not be encrypted.
     @Test(.row("S07"), arguments: [[.commands, .administration], .commands] as [VirtualPermissions])
     func aBondThatTheKernelIsNotGivenIsNamedWithItsReason(_ permissions: VirtualPermissions) async throws {
         try await VirtualTime.run { time in
@@ -219,7 +219,7 @@ import Testing
         }
     }
 
-    /// A link in clear that was permitted once is not taken by a call that does not permit it.
+    /// An unencrypted link that was permitted once is not taken by a call that does not permit it.
     @Test(.row("S01")) func aLinkToAPrivateAddressThatCannotBeResolvedIsNotTaken() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time, isPrivate: true)
@@ -462,7 +462,7 @@ import Testing
         }
     }
 
-    /// Its link would be in clear, whichever of the two it is.
+    /// Its link would not be encrypted, whichever of the two it is.
     @Test(.row("S08")) func anAddressThatTwoBondedDevicesMayHaveIsNotConnectedTo() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time, isPrivate: true)
@@ -540,7 +540,7 @@ import Testing
         }
     }
 
-    /// Its link would be in clear. This run or an earlier one has moved the bond aside.
+    /// Its link would not be encrypted. This run or an earlier one has moved the bond aside.
     @Test(.row("S01"), arguments: ["", ".damaged", ".other-version-2"])
     func aPeerWhoseBondIsDamagedIsNotConnectedToInClear(suffix: String) async throws {
         try await VirtualTime.run { time in

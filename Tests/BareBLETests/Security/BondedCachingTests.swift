@@ -625,8 +625,8 @@ import Testing
 
     // MARK: Links that are encrypted later
 
-    /// G26: the cache of links in clear is no better on a link that was in clear before. What the program gives is its
-    /// own decision.
+    /// G26: the cache of unencrypted links is no better on a link that was unencrypted before. What the program gives
+    /// is its own decision.
     @Test(.row("G26"), arguments: [false, true])
     func aCacheOfLinksInClearIsDroppedWhenTheBondEncryptsTheLink(isGiven: Bool) async throws {
         try await VirtualTime.run { time in

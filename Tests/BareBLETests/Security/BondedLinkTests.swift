@@ -7,7 +7,7 @@ import Testing
 
 /// Links to bonded peers: encrypted before their first byte, or not made.
 @Suite(.virtualTime, .timeLimit(.minutes(5))) struct BondedLinkTests {
-    /// A notification of the protected value in clear: handle 3 of the bench's device or not, it must not arrive.
+    /// An unencrypted notification of the protected value: handle 3 of the bench's device or not, it must not arrive.
     private let forged: [UInt8] = [0x1B, 0x03, 0x00, 0x66]
 
     @Test(.row("S01", "S02")) func whatAForgerSendsInClearIsNotDelivered() async throws {
@@ -218,7 +218,7 @@ import Testing
                 _ = socket.release()
             }
             await #expect(throws: error(.adapterShared)) { _ = try await bench.central.connect(bench.id) }
-            #expect(await bench.device.requestCount == requests, "nothing is sent in clear")
+            #expect(await bench.device.requestCount == requests, "nothing is sent without encryption")
             #expect(await bench.device.pairingCount == 1, "nobody was paired")
             await bench.radio.observe(nil)
             let peripheral = try await bench.central.connect(bench.id)

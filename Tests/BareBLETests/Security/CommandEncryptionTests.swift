@@ -10,7 +10,7 @@ import Testing
 /// Links to bonded peers in a process that may not manage the adapter: encrypted by a command to the controller, with
 /// the stored key, before a socket attaches.
 @Suite(.virtualTime, .timeLimit(.minutes(5))) struct CommandEncryptionTests {
-    /// A notification in clear.
+    /// A notification without encryption.
     private let forged: [UInt8] = [0x1B, 0x03, 0x00, 0x66]
 
     /// What a central without management does and sees.
@@ -376,7 +376,7 @@ import Testing
         }
     }
 
-    /// The kernel makes a link of its own where ours has ended before the socket attaches: in clear,
+    /// The kernel makes a link of its own where ours has ended before the socket attaches: unencrypted,
     /// with the same handle.
     @Test(.row("S19")) func aLinkThatTheKernelMakesInItsPlaceIsNotUsed() async throws {
         try await VirtualTime.run { time in

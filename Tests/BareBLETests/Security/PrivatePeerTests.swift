@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    /// Its link would be in clear, and nothing would show that.
+    /// Its link would not be encrypted, and nothing would show that.
     @Test(.row("S01")) func aPrivateAddressThatCannotBeResolvedIsNotTakenForAStrangers() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time, isPrivate: true)

@@ -415,7 +415,7 @@ import Testing
                 radio.assumeIsolated { $0.encrypt(phone) }
                 phone.assumeIsolated { $0.send(raw: request) }
             }
-            #expect(early == [0x01, 0x0A, UInt8(handle), 0, 0x0F], "the request came in clear")
+            #expect(early == [0x01, 0x0A, UInt8(handle), 0, 0x0F], "the request came unencrypted")
             #expect(late == [0x0B, 2], "the request came encrypted")
         }
     }
@@ -748,8 +748,8 @@ import Testing
         }
     }
 
-    /// The link of a central may be the one of a bonded device, in clear: a connect and a session take it as they would
-    /// make one, and so does the call for its client side.
+    /// The link of a central may be the one of a bonded device, unencrypted: a connect and a session take it as they
+    /// would make one, and so does the call for its client side.
     @Test(.row("S01"), arguments: [true, false]) func aLinkOfAPrivateAddressIsTakenWhereItCanBeResolved(
         _ resolves: Bool
     ) async throws {

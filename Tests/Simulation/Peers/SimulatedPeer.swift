@@ -150,7 +150,7 @@ final class SimulatedPeer {
         return device
     }
 
-    /// What it sends in clear before a link is encrypted: nothing of this may reach an application on a bonded link.
+    /// What it sends before a link is encrypted: nothing of this may reach an application on a bonded link.
     var forgery: [UInt8] { Self.forgery(number) }
 
     private static func forgery(_ number: Int) -> [UInt8] {

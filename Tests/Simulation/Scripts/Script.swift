@@ -202,7 +202,7 @@ extension Script {
         /// First: 1 for a request to bond, 2 for one for protection against a man in the middle, 3 for both.
         case requestSecurity
         case rotateAddress
-        /// It sends packets in clear on each link, before that is encrypted. First: for how many milliseconds.
+        /// It sends packets on each link before that is encrypted. First: for how many milliseconds.
         case forge
         /// First: for how many milliseconds; second: 0 it refuses, 1 its user rejects, 2 it is silent.
         case failPairings

@@ -67,7 +67,7 @@ struct ServedLinkWatch {
     private mutating func sent(_ pdu: [UInt8], at now: BootInstant) -> String? {
         guard let opcode = pdu.first else { return "an empty packet was sent" }
         if pdu.count > mtu { return "\(pdu.count) bytes were sent, and the MTU is \(mtu)" }
-        if Self.hasSecret(pdu), !isEncrypted, encryptedUntil != now { return "a protected value was sent in clear" }
+        if Self.hasSecret(pdu), !isEncrypted, encryptedUntil != now { return "a protected value was sent unencrypted" }
         if opcode == 0x02, pdu.count == 3 { ownOffer = Int(pdu[1]) | Int(pdu[2]) << 8 }
         if opcode == 0x1D {
             if hasUnconfirmed { return "an indication was sent before the last one was confirmed" }

@@ -133,7 +133,7 @@ extension World {
         }
         let bond = try await link.pair(PairingOptions(replacing: .lostByPeer, timeout: .seconds(10)))
         if await link.isConnected, await !link.security.isEncrypted {
-            fail("after the faults, peer \(peer.number) was paired, and its link is in clear")
+            fail("after the faults, peer \(peer.number) was paired, and its link is not encrypted")
         }
         guard peer.session == nil else { return eventCounts.add("recovered.bond") }
         await link.disconnect()
@@ -141,7 +141,7 @@ extension World {
         peer.link = next
         made.append(WeakLink(link: next))
         if await next.isConnected, await !next.security.isEncrypted {
-            fail("after the faults, a link to bonded peer \(peer.number) is in clear")
+            fail("after the faults, a link to bonded peer \(peer.number) is not encrypted")
         }
         eventCounts.add("recovered.bond")
     }

@@ -5,8 +5,8 @@ import BareBLETestKit
 
 // Programs with bonds: what they call, what is asked of them, and how it is judged.
 //
-// - Nothing that was sent in clear reaches an application on a link to a bonded peer, and nothing of ours is sent to it
-//   in clear, but for the replies to what was discarded.
+// - Nothing that was sent without encryption reaches an application on a link to a bonded peer, and nothing of ours is
+//   sent to it unencrypted, but for the replies to what was discarded.
 // - A peer is paired only while a task pairs it, and an agent is asked only then.
 // - A bond that is reported is on the disk. A pairing that fails leaves the record that was there before. A bond that
 //   the peer rejects stays, marked.
@@ -113,13 +113,13 @@ extension World {
         else { return }
         // What was discarded is refused or confirmed before the peer counts as encrypted.
         if opcode == ATTOpcode.errorResponse.rawValue || opcode == ATTOpcode.handleValueConfirmation.rawValue { return }
-        fail("peer \(peer.number) is bonded, and was sent \(pdu) in clear")
+        fail("peer \(peer.number) is bonded, and was sent \(pdu) without encryption")
     }
 
     /// A packet of a peer has reached the library.
     func checkIsNotForged(_ pdu: TracedPDU) {
         guard let peer = peers.first(where: { $0.forgery == pdu.bytes }), peer.isProtected else { return }
-        fail("peer \(peer.number) is bonded, and what was sent in clear has been delivered")
+        fail("peer \(peer.number) is bonded, and what was sent without encryption has been delivered")
     }
 
     /// Whether a peer has been paired since the last look, and a task wanted it.

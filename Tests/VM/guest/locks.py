@@ -61,7 +61,7 @@ class LockLog:
         """Checks that each link was encrypted, without a pairing, before the first byte of either side."""
         self.check_no_pairing()
         packets = [event for event in self.events if event.get("channel") == ATT]
-        same([packet for packet in packets if not packet["encrypted"]], [], "packets in clear")
+        same([packet for packet in packets if not packet["encrypted"]], [], "unencrypted packets")
         same(len(self.all("connected")), links, "links")
         same(len(self.all("encrypted", on=True)), links, "encrypted links")
 

@@ -88,7 +88,7 @@ def a_lock_that_forgets_its_bond_is_reported_once_and_not_paired():
     mentions(blescan("bonds").must(DONE).out, LOCK, "rejected by the peer")
     log.wait("disconnected", len(log.all("connected")))
     log.check_no_pairing()
-    same(log.names("heard", ATT), [], "what was sent in clear")
+    same(log.names("heard", ATT), [], "what was sent unencrypted")
 
 
 @test

@@ -306,7 +306,7 @@ def identity(number):
 
 @test
 def bumble_pairs_and_comes_back_under_other_addresses():
-    """The subscription is in force again, what has changed meanwhile is indicated, and nothing comes in clear."""
+    """The subscription is in force again, what has changed meanwhile is indicated, and nothing comes unencrypted."""
     with bonding("just-works") as server:
         do(FIRST, "rotate")
         connected(FIRST)

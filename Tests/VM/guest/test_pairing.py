@@ -78,7 +78,7 @@ def just_works_makes_a_bond_that_is_stored():
 
 @test
 def a_bond_outlives_the_process_and_the_adapter():
-    """G06: no packet of the Security Manager, and none in clear, on each later link."""
+    """G06: no packet of the Security Manager, and none unencrypted, on each later link."""
     with beginning() as trial:
         trial.connect()
         trial.pair()
@@ -227,7 +227,7 @@ def a_lock_that_has_lost_its_key_is_neither_believed_nor_paired():
         same(kernel_keys(), before, "keys of the kernel")
         log.wait("disconnected")
         log.check_no_pairing()
-        same([packet for packet in log.names("heard", ATT)], [], "what we said in clear")
+        same([packet for packet in log.names("heard", ATT)], [], "what we sent unencrypted")
 
 
 @row("S02")
@@ -295,7 +295,7 @@ def keys_that_another_program_has_removed_are_not_made_again():
         assert succeeded, f"a connect without the key: {rest}"
         same(bytes.fromhex(trial.do(f"read {LOCK} {SEALED}")), b"encrypted", "the value")
         same(log.all("paired"), [], "pairings")
-        same([event for event in log.events if event.get("channel") == ATT and not event["encrypted"]], [], "packets in clear")
+        same([event for event in log.events if event.get("channel") == ATT and not event["encrypted"]], [], "unencrypted packets")
         same(len(kernel_keys()), 1, "keys of the kernel")
         return f"{len(log.all('connected'))} links"
 
@@ -399,7 +399,7 @@ def race(first):
             assert 1 <= times <= 1 + len(asked), f"encrypted {times} times: {link}"
         same(log.names("heard"), [], "packets of our Security Manager")
         same(set(log.names("sent")), {ASKS}, "packets of the lock's Security Manager")
-        same([event for event in log.events if event.get("channel") == ATT and not event["encrypted"]], [], "packets in clear")
+        same([event for event in log.events if event.get("channel") == ATT and not event["encrypted"]], [], "unencrypted packets")
         same({kind for _, kind, _ in kernel_keys()}, {SECURE}, "types of the kernel's keys")
         early, all_of_them = len(log.all("sent", name=ASKS, encrypted=False)), len(log.all("sent", name=ASKS))
         assert 0 < early and all_of_them == count, f"{early} of {all_of_them} requests before the encryption"
@@ -692,7 +692,7 @@ def kill_in_a_replacement(moment, *words, io=NOTHING, goes_on=False):
             # The lock has the new key, and this side the old one.
             assert rest.startswith("bondRejected: "), f"a connect after the replacement: {rest}"
             log.check_no_pairing()
-            same(log.names("heard", ATT), [], "what was sent in clear")
+            same(log.names("heard", ATT), [], "what was sent unencrypted")
     same(stored_keys(), keys, "stored keys after the connect")
     return is_new, f"{'new' if is_new else 'old'} {'read' if succeeded else 'rejected'}"
 
@@ -857,7 +857,7 @@ def use_without_privilege(is_secure):
         same([bond[-1] for bond in trial.bonds()], ["rejected"], "the bond's state")
         lost.wait("disconnected")
         lost.check_no_pairing()
-        same(lost.names("heard", ATT), [], "what was sent in clear")
+        same(lost.names("heard", ATT), [], "what was sent unencrypted")
 
 
 @test
@@ -1008,7 +1008,7 @@ def beside_bluetoothd(trial):
 
 def check_no_pairing_beside_bluetoothd(log):
     """Where bluetoothd is faster, a link that is to be encrypted is its own first: it asks for the MTU and discovers the
-    services in clear until the link is disconnected. This program discovers nothing: it reads one handle. The next link
+    services unencrypted until the link is disconnected. This program discovers nothing: it reads one handle. The next link
     is encrypted before its first packet.
     """
     log.check_no_pairing()
@@ -1018,7 +1018,7 @@ def check_no_pairing_beside_bluetoothd(log):
     for link in links:
         packets = [event for event in link if event.get("channel") == ATT]
         if link in encrypted:
-            same([packet for packet in packets if not packet["encrypted"]], [], "packets in clear on an encrypted link")
+            same([packet for packet in packets if not packet["encrypted"]], [], "unencrypted packets on an encrypted link")
         else:
             names = {packet["name"] for packet in packets}
             same(names - MTU_EXCHANGE - DISCOVERY, set(), "packets on a link of bluetoothd")

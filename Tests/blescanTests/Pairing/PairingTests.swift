@@ -366,7 +366,7 @@ import Testing
         _ = folder
     }
 
-    /// Without them, a bonded device would be connected to in clear.
+    /// Without them, the link of a bonded device would not be encrypted.
     @Test func bondsThatCannotBeReadEndTheCommand() throws {
         let (path, folder) = try Self.directory()
         #expect(unsafe chmod(path + "/001122334401.bonds", 0o640) == 0)
@@ -440,7 +440,7 @@ import Testing
         _ = folder
     }
 
-    /// `blescan pair` connects to it in clear, and `blescan forget` removes the rest of the bond.
+    /// `blescan pair` connects to it without encryption, and `blescan forget` removes the rest of the bond.
     @Test func aBondThatWasMovedAsideIsPairedAgainOrForgotten() async throws {
         let (path, folder) = try Self.directory()
         let moved = path + "/001122334401.bonds.damaged"
