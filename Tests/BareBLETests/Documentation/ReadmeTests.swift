@@ -1,6 +1,7 @@
 import BareBLE
 import BareBLECrypto
 import BareBLETestKit
+import Glibc
 import Testing
 
 /// The samples of the README and of the articles on single links.
@@ -123,17 +124,22 @@ import Testing
         // out
     }
 
-    private func oneThread() throws {
+    private func oneThread() {
         // in: Sources/BareBLE/BareBLE.docc/GettingStarted.md
-        try Central.serve { central in
-            try await central.ready(powerOn: true)
-            let belt = try await central.first(.services(0x180D), timeout: .seconds(30))
-            guard let peer = belt.peer else { return }
-            try await central.withConnection(peer) { device in
-                for try await beat in try await device.subscribe(to: 0x2A37) {
-                    print(beat.bytes)
+        do {
+            try Central.serve { central in
+                try await central.ready(powerOn: true)
+                let belt = try await central.first(.services(0x180D), timeout: .seconds(30))
+                guard let peer = belt.peer else { return }
+                try await central.withConnection(peer) { device in
+                    for try await beat in try await device.subscribe(to: 0x2A37) {
+                        print(beat.bytes)
+                    }
                 }
             }
+        } catch {
+            print(error)
+            exit(1)
         }
         // out
     }
