@@ -122,6 +122,13 @@ import Testing
         for scalar in line.unicodeScalars { #expect(scalar == "\n" || !scalar.isUnprintable) }
     }
 
+    /// A RuuviTag's steps of 0.005 °C and 0.0025 %.
+    @Test func objectsHaveTheExactNumbers() {
+        let line = "1bff99040512fd5395c37c0004fffc040cac364200cdcbb8334c884f"
+        #expect(json(line).contains(#""values":{"temperature":24.305,"humidity":53.4925,"pressure":1000.44,"#))
+        #expect(table(line).contains("RuuviTag: temperature 24.31 °C, humidity 53.49 %, pressure 1000.44 hPa, "))
+    }
+
     @Test func theFirstOfTwoValuesCounts() {
         #expect(json("04FF4C000104FF4C0002").contains(#""manufacturerData":{"004c":"01"}"#))
     }
