@@ -219,8 +219,7 @@ enum Connection {
             return try await central.connect(toSocket: path, options)
         case .demo(let name):
             guard let virtual = VirtualPeer(named: name) else {
-                throw Failure(
-                    message: "there is no demo:\(name)", hint: VirtualPeer.advice(for: name), status: .usage)
+                throw VirtualPeer.absence(of: name)
             }
             if bonds != nil { return try await central.connect(toFirst: ScanFilter(), .balanced, options).peripheral }
             let descriptor = try await VirtualPeripheral(virtual.device).connect()

@@ -59,9 +59,9 @@ public struct ATTErrorCode: RawRepresentable, Hashable, Sendable, CustomStringCo
         case .invalidHandle:
             ("Invalid Handle", "The device has no attribute with this handle.")
         case .readNotPermitted:
-            ("Read Not Permitted", "The device does not allow this value to be read.")
+            ("Read Not Permitted", "The value is not readable.")
         case .writeNotPermitted:
-            ("Write Not Permitted", "The device does not allow this value to be written.")
+            ("Write Not Permitted", "The value is not writable.")
         case .invalidPDU:
             ("Invalid PDU", "The device did not understand the request.")
         case .insufficientAuthentication:

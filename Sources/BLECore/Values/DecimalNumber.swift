@@ -15,6 +15,18 @@ package struct DecimalNumber: Hashable, Sendable, CustomStringConvertible {
         return exponent < 0 ? Double(mantissa) / power : Double(mantissa) * power
     }
 
+    /// Returns the number with at most this number of decimal places, with halves rounded away from zero.
+    package func rounded(toPlaces places: Int) -> DecimalNumber {
+        let surplus = 0 &- places &- exponent
+        guard surplus > 0 else { return self }
+        var (magnitude, dropped) = (mantissa.magnitude, UInt64(0))
+        // A mantissa has 19 digits.
+        for _ in 0..<min(surplus, 20) { (magnitude, dropped) = (magnitude / 10, magnitude % 10) }
+        if dropped >= 5 { magnitude += 1 }
+        let rounded = Int64(clamping: magnitude)
+        return DecimalNumber(mantissa < 0 ? 0 - rounded : rounded, exponent: 0 &- places)
+    }
+
     /// The number with all decimal places of the exponent, such as "36.40"; large exponents are written as in "5e-40".
     /// Also valid JSON.
     package var description: String {

@@ -28,15 +28,20 @@ public struct ValueField: Hashable, Sendable {
     package let showsName: Bool
     /// True for the state of the device that sends it, such as its battery: no measurement of anything else.
     package let isOfSender: Bool
+    /// The most decimal places that are displayed, for a number in steps that are no power of ten; `nil` for all. Programs
+    /// get the exact number.
+    package let shownPlaces: Int?
 
     package init(
-        _ name: String, _ content: Content, unit: String = "", showsName: Bool = true, isOfSender: Bool = false
+        _ name: String, _ content: Content, unit: String = "", showsName: Bool = true, isOfSender: Bool = false,
+        shownPlaces: Int? = nil
     ) {
         self.name = name
         self.content = content
         self.unit = unit
         self.showsName = showsName
         self.isOfSender = isOfSender
+        self.shownPlaces = shownPlaces
     }
 
     /// Creates the only field of a value.
@@ -57,7 +62,9 @@ public struct ValueField: Hashable, Sendable {
     }
 
     /// The same field, marked as one about the device that sends it.
-    package var ofSender: Self { Self(name, content, unit: unit, showsName: showsName, isOfSender: true) }
+    package var ofSender: Self {
+        Self(name, content, unit: unit, showsName: showsName, isOfSender: true, shownPlaces: shownPlaces)
+    }
 
     /// The name as a key for programs: "heart rate" becomes "heartRate".
     public var key: String {
@@ -90,7 +97,8 @@ public struct ValueField: Hashable, Sendable {
     private func text(of content: Content) -> String {
         switch content {
         case .integer(let number): labelled(quantity("\(number)"))
-        case .decimal(let number): labelled(quantity(number.description))
+        case .decimal(let number):
+            labelled(quantity((shownPlaces.map { number.rounded(toPlaces: $0) } ?? number).description))
         case .float(let number): labelled(quantity("\(number)"))
         case .text(let text), .named(_, let text), .missing(let text): labelled(text)
         case .quoted(let text): labelled("\"\(text)\"")

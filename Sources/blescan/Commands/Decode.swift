@@ -52,7 +52,7 @@ struct Decode: AsyncParsableCommand {
                     message: "--hex is not hexadecimal: \(reason)", hint: "Write two digits a byte, such as 020106.",
                     status: .usage)
             }
-            show(input, line: nil, isFirst: true)
+            show(input, line: nil)
             if !input.isDecoded {
                 throw Failure(
                     message: "the event in --hex has no advertising reports that can be read",
@@ -68,15 +68,31 @@ struct Decode: AsyncParsableCommand {
         var read = 0
         var undecoded = 0
         var isText = false
-        while let line = lines.next() {
+        // A table, until it is known whether it has a heading: that is, whether another one follows.
+        var first: (input: DecodedInput, line: Int)?
+        while true {
+            if let held = first, !lines.isReady(within: Self.longestDelay) {
+                show(held.input, line: held.line)
+                first = nil
+            }
+            guard let line = lines.next() else { break }
             number += 1
             if line.allSatisfy({ $0 == 0x20 || $0 == 0x09 }) || line.first == UInt8(ascii: "#") { continue }
             let input = DecodedInput(line: String(decoding: line, as: UTF8.self))
             if !input.isDecoded { undecoded += 1 }
             if case .unreadable = input {} else { isText = true }
-            show(input, line: number, isFirst: read == 0)
             read += 1
+            if read == 1, !json {
+                first = (input, number)
+                continue
+            }
+            if let held = first {
+                show(held.input, line: held.line)
+                first = nil
+            }
+            show(input, line: number, isFirst: read == 1)
         }
+        if let held = first { show(held.input, line: held.line, isAlone: true) }
         if let failure = lines.failure { throw failure }
         if read == 0 {
             Console.warn(
@@ -98,12 +114,16 @@ struct Decode: AsyncParsableCommand {
         }
     }
 
-    private func show(_ input: DecodedInput, line: Int?, isFirst: Bool) {
+    /// How long the table of the first line waits for the next line of a pipe.
+    private static let longestDelay: Duration = .seconds(1)
+
+    private func show(_ input: DecodedInput, line: Int?, isFirst: Bool = true, isAlone: Bool = false) {
         if json {
             Console.out(JSONLine(input, line: line).bytes)
         } else {
             if !isFirst { Console.out("") }
-            Console.out(AdvertisementTable.painted(AdvertisementTable.text(of: input, line: line), color.look))
+            let table = AdvertisementTable.text(of: input, line: line, isAlone: isAlone)
+            Console.out(AdvertisementTable.painted(table, color.look))
         }
     }
 }

@@ -71,6 +71,16 @@ struct InputFile: ~Copyable {
         return try next()
     }
 
+    /// Waits until there are more bytes, or the end of the file; `false` if neither comes within this time.
+    func isReady(within limit: Duration) -> Bool {
+        var wanted = pollfd(fd: unpacking?.output ?? descriptor, events: Int16(POLLIN), revents: 0)
+        let milliseconds = Int32(limit / .milliseconds(1))
+        while true {
+            let count = unsafe poll(&wanted, 1, milliseconds)
+            if count >= 0 || errno != EINTR { return count != 0 }
+        }
+    }
+
     private func read() throws(Failure) -> [UInt8] {
         switch Self.chunk(descriptor) {
         case .success(let bytes): return bytes

@@ -49,6 +49,12 @@ struct InputLines: ~Copyable {
         }
     }
 
+    /// Waits until `next()` need not wait, or this time is over, which is `false`. A terminal is not waited for.
+    func isReady(within limit: Duration) -> Bool {
+        if used < chunk.count || isAtEnd { return true }
+        return !isTerminal && file.isReady(within: limit)
+    }
+
     private mutating func fill() -> Bool {
         guard !isAtEnd else { return false }
         do throws(Failure) {

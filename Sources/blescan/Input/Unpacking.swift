@@ -14,7 +14,8 @@ final class Unpacking {
     private static let warned = Lock<Set<String>>([])
 
     private let name: String
-    private let output: Int32
+    /// The pipe that the unpacked bytes come from.
+    let output: Int32
     private let messages: Int32
     private let process: pid_t
     private var hasEnded = false

@@ -75,11 +75,11 @@ struct CommandWords {
                 if let failure = misunderstood(word, before: rest) { return failure }
                 continue
             }
-            guard let argument = argument(option.name) else {
+            let unknownLetter = unknownOption(in: word)
+            guard let argument = argument(option.name), unknownLetter == nil else {
                 if name == nil, let word = rest.first(where: isCommand) { return misplaced(word) }
-                return unknown(option.name)
+                return unknown(unknownLetter ?? option.name)
             }
-            if let unknown = unknownOption(in: word) { return self.unknown(unknown) }
             if argument.takesValue, !option.hasValue, let next = rest.first,
                 argument.takesAnyWord || Self.option(next) == nil
             {
@@ -143,6 +143,22 @@ struct CommandWords {
         for letter in word.dropFirst() {
             guard let argument = argument("-\(letter)") else { return "-\(letter)" }
             if argument.takesValue { return nil }
+        }
+        return nil
+    }
+
+    /// Returns the first option in these words that the command does not have.
+    private func unknownOption(among words: ArraySlice<String>) -> String? {
+        var rest = words
+        while let word = rest.popFirst() {
+            guard let option = Self.option(word) else { continue }
+            guard let argument = argument(option.name) else { return option.name }
+            if let unknown = unknownOption(in: word) { return unknown }
+            if argument.takesValue, !option.hasValue, let next = rest.first,
+                argument.takesAnyWord || Self.option(next) == nil
+            {
+                rest.removeFirst()
+            }
         }
         return nil
     }
@@ -246,9 +262,16 @@ struct CommandWords {
             }
         }
         guard operands.count == 1, let attribute = attributes[command],
-            (try? PeerDesignation(argument: peer)) != nil
+            let designation = try? PeerDesignation(argument: peer)
         else { return nil }
-        return missing(attribute, "`blescan explore \(peer.shellQuoted)` lists what the peer has.")
+        return absent(designation)
+            ?? missing(attribute, "`blescan explore \(peer.shellQuoted)` lists what the peer has.")
+    }
+
+    /// Returns the failure for a virtual device that does not exist; `nil` for another peer.
+    private func absent(_ peer: PeerDesignation) -> Failure? {
+        guard case .known(.demo(let name)) = peer, VirtualPeer(named: name) == nil else { return nil }
+        return VirtualPeer.absence(of: name)
     }
 
     private func missing(_ argument: String, _ hint: String) -> Failure {
@@ -298,10 +321,11 @@ struct CommandWords {
         guard Self.withAttributes.contains(command.commandName) else { return nil }
         for word in command.commandName == Write._commandName ? words.prefix(1) : words {
             if let defect = defect(ofAttribute: word) {
-                return invalid(word, "<attribute>", defect.reason, defect.hint(for: name))
+                return absent(peer) ?? invalid(word, "<attribute>", defect.reason, defect.hint(for: name))
             }
         }
         guard command.commandName == Watch._commandName, words.contains("rssi"), !peer.isInTheAir else { return nil }
+        if let failure = absent(peer) { return failure }
         return Failure(
             message: "rssi is measured by an adapter, and \(name) needs none",
             hint: words.contains { $0 != "rssi" }
@@ -362,9 +386,14 @@ struct CommandWords {
             hint: "Write `\(option) \(parts.joined(separator: " ").shellQuoted)` for all of it.", status: .usage)
     }
 
+    /// Returns the failure for options before the command that `word` is.
     private func misplaced(_ word: String) -> Failure {
         let options = words.prefix { $0 != word }
         let line = ["blescan", word] + words.drop { $0 != word }.dropFirst() + options
+        // After the command, an option that it does not have is no better.
+        if let there = CommandWords(line.dropFirst()), let unknown = there.unknownOption(among: options) {
+            return there.unknown(unknown)
+        }
         // It can be pasted into a shell, which has removed the quotes.
         let text = line.map(\.shellQuoted).joined(separator: " ")
         return Failure(message: "options go after the command", hint: "Write `\(text)`.", status: .usage)

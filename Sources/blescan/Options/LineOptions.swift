@@ -51,9 +51,9 @@ struct LineOptions: ParsableArguments {
     @Flag(
         help: ArgumentHelp(
             "Replace addresses, names and beacons' identifiers in advertisements, also in the bytes, by numbers: for "
-                + "screenshots and bug reports. Serial numbers, identifiers in unknown formats, and names of one or "
-                + "two letters or in unknown encodings, stay: look before you publish. Recordings and the packets of "
-                + "links are not masked."))
+                + "screenshots and bug reports. Serial numbers, identifiers in unknown formats, the models of sensors in "
+                + "their names, and names of one or two letters or in unknown encodings, stay: look before you publish. "
+                + "Recordings and the packets of links are not masked."))
     var redact = false
 
     @OptionGroup var times: TimeOptions

@@ -4,11 +4,12 @@ import BLECore
 enum AdvertisementTable {
     /// Returns the lines for a decoded line of input, without a newline after the last one.
     ///
-    /// - Parameter line: Its number in the input, for a heading and error messages. The table of the first line has no
-    ///   heading, because others need not follow.
-    static func text(of input: DecodedInput, line: Int? = nil) -> String {
+    /// - Parameters:
+    ///   - line: Its number in the input, for a heading and error messages.
+    ///   - isAlone: Whether it is the only line, which has no heading.
+    static func text(of input: DecodedInput, line: Int? = nil, isAlone: Bool = false) -> String {
         var text = ""
-        append(input, line: line, to: &text)
+        append(input, line: line, isAlone: isAlone, to: &text)
         return String(text.dropLast())
     }
 
@@ -28,17 +29,18 @@ enum AdvertisementTable {
         }.joined(separator: "\n")
     }
 
-    static func append(_ input: DecodedInput, line: Int? = nil, to text: inout String) {
+    static func append(_ input: DecodedInput, line: Int? = nil, isAlone: Bool = false, to text: inout String) {
         let place = line.map { "line \($0): " } ?? ""
+        let heading = isAlone ? "" : line.map { "line \($0)\n" } ?? ""
         switch input {
         case .payload(let data):
-            text += heading(ofLine: line)
+            text += heading
             append(data, to: &text)
         case .event(let reports, let problem):
-            if !reports.isEmpty { text += heading(ofLine: line) }
+            if !reports.isEmpty { text += heading }
             for (index, report) in reports.enumerated() {
                 if index > 0 { text += "\n" }
-                text += heading(report) + "\n"
+                text += Self.heading(report) + "\n"
                 append(report.advertisingData, from: report.address, to: &text)
             }
             if let problem { text += " !    \(place)\(problem)\n" }
@@ -60,11 +62,6 @@ enum AdvertisementTable {
         if !rows.isEmpty { text += " LEN  TYPE                      VALUE\n" + rows }
         if rows.isEmpty && data.defects.isEmpty { text += " no advertising data\n" }
         for defect in data.defects { text += " !    \(defect)\n" }
-    }
-
-    private static func heading(ofLine number: Int?) -> String {
-        guard let number, number > 1 else { return "" }
-        return "line \(number)\n"
     }
 
     /// Returns one line about the sender of a report.

@@ -300,9 +300,14 @@ struct FailureAfterOthers: Error {
 }
 
 extension Failure {
-    /// Returns a message of the parser as those of this program are: its first alternative, not as a sentence.
+    /// Returns a message of the parser as those of this program are: its first alternative, not as a sentence, and with
+    /// the values of an option after a colon.
     static func message(ofParser text: String) -> String {
-        let text = text.split(separator: "\n").first.map(String.init) ?? text
+        var text = text.split(separator: "\n").first.map(String.init) ?? text
+        if let list = text.ranges(of: ". Please provide one of '").last {
+            let (start, values) = (String(text[..<list.lowerBound]), String(text[list.upperBound...]))
+            text = start + ": it takes " + values.filter { $0 != "'" }
+        }
         let isSentence = text.first?.isUppercase == true && text.dropFirst().first?.isUppercase == false
         return isSentence ? text.prefix(1).lowercased() + text.dropFirst() : text
     }

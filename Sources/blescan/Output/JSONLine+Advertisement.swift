@@ -10,8 +10,10 @@ import BLEProfiles
 extension JSONLine {
     /// Creates the object for a decoded line of input; `line` is its number in the input.
     init(_ input: DecodedInput, line: Int? = nil) {
+        // The failure that ends the command has it too.
+        let code: [Member] = input.isDecoded ? [] : [Member(key: "code", value: .string(ExitStatus.badData.code))]
         let number = line.map { [Member(key: "line", value: .integer($0))] } ?? []
-        self = .object(Self.members(of: input) + number)
+        self = .object(Self.members(of: input) + code + number)
     }
 
     private static func members(of input: DecodedInput) -> [Member] {

@@ -97,24 +97,34 @@ struct StyledText: Hashable, Sendable {
 
 extension String {
     /// Returns a row of a table in lines of at most this number of columns. Those after the first one begin in a column
-    /// of the table, or near the edge where there would be no room below the first.
+    /// of the table, or near the edge where there would be no room below the first. A row that begins in that column
+    /// begins near the edge then, too.
     func wrapped(to limit: Int, indent wanted: Int) -> [String] {
         guard ScreenText.width(self) > limit else { return [self] }
-        let indent = wanted + 20 <= limit ? wanted : 2
+        let hasRoom = wanted + 20 <= limit
+        let indent = hasRoom ? wanted : 2
+        let isBelow = !hasRoom && prefix(wanted).allSatisfy { $0 == " " }
         let head = String(prefix(indent))
-        let rest = String(dropFirst(head.count)).wrapped(to: limit - indent)
-        return rest.enumerated().map { number, part in
+        let text = isBelow ? String(drop { $0 == " " }) : String(dropFirst(head.count))
+        return text.wrapped(to: limit - indent).enumerated().map { number, part in
             (number == 0 ? head : String(repeating: " ", count: indent)) + part
         }
     }
 
-    /// Returns the words in lines of at most this number of columns; a word that is longer is cut.
+    /// Returns the words in lines of at most this number of columns; a word that is longer is cut. A number and its
+    /// unit are one word where both fit in a line.
     func wrapped(to limit: Int) -> [String] {
         let limit = max(1, limit)
         var lines: [String] = []
-        for word in split(separator: " ", omittingEmptySubsequences: false) {
-            if let last = lines.last, ScreenText.width(last) + 1 + ScreenText.width(String(word)) <= limit {
-                lines[lines.count - 1] = last + " " + word
+        for (gap, word) in words(fitting: limit) {
+            let blanks = String(repeating: " ", count: gap)
+            let width = gap + ScreenText.width(word)
+            if let last = lines.last, ScreenText.width(last) + width <= limit {
+                lines[lines.count - 1] = last + blanks + word
+                continue
+            }
+            if lines.isEmpty, width <= limit {
+                lines.append(blanks + word)
                 continue
             }
             var rest = word[...]
@@ -130,8 +140,55 @@ extension String {
                 lines.append(String(rest[..<end]))
                 rest = rest[end...]
             }
-            if !rest.isEmpty || lines.isEmpty { lines.append(String(rest)) }
+            if !rest.isEmpty { lines.append(String(rest)) }
         }
-        return lines
+        return lines.isEmpty ? [""] : lines
     }
+
+    /// Returns the words, each with the number of blanks before it.
+    private func words(fitting limit: Int) -> [(gap: Int, text: String)] {
+        var words: [(gap: Int, text: String)] = []
+        var gap = 0
+        for part in split(separator: " ", omittingEmptySubsequences: false) {
+            if !part.isEmpty {
+                let word = String(part)
+                if gap == 1, let last = words.last?.text, last.isBareNumber, word.isUnit,
+                    ScreenText.width(last) + 1 + ScreenText.width(word) <= limit
+                {
+                    words[words.count - 1].text = last + " " + word
+                } else {
+                    words.append((gap, word))
+                }
+                gap = 0
+            }
+            gap += 1
+        }
+        return words
+    }
+
+    /// Whether this is a number and nothing else, also as the first word in parentheses.
+    private var isBareNumber: Bool {
+        let digits: ClosedRange<Character> = "0"..."9"
+        let number = drop { "+-(".contains($0) }
+        guard let first = number.first, let last = number.last, digits.contains(first), digits.contains(last) else {
+            return false
+        }
+        return number.allSatisfy { digits.contains($0) || $0 == "." || $0 == "," }
+    }
+
+    /// Whether this looks like a unit, with the punctuation after it.
+    private var isUnit: Bool {
+        let (digits, small): (ClosedRange<Character>, ClosedRange<Character>) = ("0"..."9", "a"..."z")
+        var unit = self[...]
+        while let last = unit.last, ",;:.)".contains(last) { unit.removeLast() }
+        guard let first = unit.first, first.isLetter || "°%/".contains(first), unit.count <= 7,
+            !unit.contains(where: digits.contains)
+        else { return false }
+        return Self.unitsLikeWords.contains(String(unit)) || !unit.allSatisfy(small.contains)
+    }
+
+    /// The units of small letters alone; others, such as dBm and m/s, are told from words by another character.
+    private static let unitsLikeWords: Set<String> = [
+        "s", "ms", "min", "h", "d", "g", "kg", "m", "mm", "cm", "km", "l", "lb", "lx", "bpm", "rpm", "ppm", "ppb",
+    ]
 }

@@ -33,6 +33,11 @@ struct VirtualPeer: Sendable {
         return String(repeating: "0", count: max(0, 6 - digits.count)) + digits
     }
 
+    /// Returns the failure of a command whose peer would have this name.
+    static func absence(of name: String) -> Failure {
+        Failure(message: "there is no demo:\(name)", hint: advice(for: name), status: .usage)
+    }
+
     /// Returns what helps where there is none of this name.
     static func advice(for name: String) -> String {
         let near = NearNames.slips(name, in: VirtualDevice.presets.map { $0.name }).map { "demo:" + $0 }

@@ -14,6 +14,8 @@ import Testing
             #expect(code.isCommonProfileError == (byte >= 0xE0))
         }
         #expect(ATTErrorCode.invalidHandle.description == "Invalid Handle (0x01)")
+        #expect(ATTErrorCode.readNotPermitted.sentence == "The value is not readable.")
+        #expect(ATTErrorCode.writeNotPermitted.sentence == "The value is not writable.")
         #expect(ATTErrorCode(rawValue: 0x85).description == "Application Error 0x85")
         #expect(ATTErrorCode(rawValue: 0xE5).description == "Common Profile Error 0xe5")
         #expect(ATTErrorCode(rawValue: 0x00).description == "Reserved Error 0x00")

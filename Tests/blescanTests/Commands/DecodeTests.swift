@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 /// Input that `blescan decode` cannot decode, and its messages.
@@ -31,12 +32,13 @@ import Testing
         #expect(outcome.output.contains("!    line 5: "))
         let objects = try await BuiltProgram.run(["decode", "--json"], input: text)
         #expect(try objects.objects().map { $0["line"] as? Int } == [3, 4, 5])
+        #expect(try objects.objects().map { $0["code"] as? String } == [nil, "badData", "badData"])
         let printed = objects.output.split(separator: "\n")
         #expect(printed.allSatisfy { $0.contains(/,"line":\d}$/) }, "the newest key is last")
         #expect(try await !BuiltProgram.run(["decode", "--json", "--hex", Self.good]).output.contains("\"line\""))
     }
 
-    /// So is each table, but for that of the first line: a single payload needs no number.
+    /// So are tables; a single payload needs no number.
     @Test func tablesAreNumbered() async throws {
         let event = "043e0c0201000001020304050600c0"
         let table = """
@@ -44,12 +46,27 @@ import Testing
                2  01 Flags                  06  general discoverable, BR/EDR not supported
 
             """
-        let one = try await BuiltProgram.run(["decode"], input: "020106\n")
-        #expect(one.output == table)
         let several = try await BuiltProgram.run(["decode"], input: "020106\n# a comment\n020106\n\n\(event)\n0g\n")
-        #expect(several.output.hasPrefix(table + "\nline 3\n" + table + "\nline 5\n06:05:04:03:02:01 public"))
+        #expect(
+            several.output.hasPrefix("line 1\n\(table)\nline 3\n\(table)\nline 5\n06:05:04:03:02:01 public"))
         #expect(several.output.hasSuffix("\n\n !    line 6: not hexadecimal: 'g' is not a hex digit\n"))
+        let folder = try TestFolder()
+        try "# a comment\n020106\n\n".write(toFile: folder["one"], atomically: true, encoding: .utf8)
+        #expect(try await BuiltProgram.run(["decode", folder["one"]]).output == table)
+        try "0g\n".write(toFile: folder["none"], atomically: true, encoding: .utf8)
+        let none = try await BuiltProgram.run(["decode", folder["none"]])
+        #expect(none.output == " !    line 1: not hexadecimal: 'g' is not a hex digit\n")
         #expect(try await BuiltProgram.run(["decode", "--hex", "020106"]).output == table)
+    }
+
+    /// What is typed may be the only line, but is not held back until the next one.
+    @Test func aTypedLineIsAnsweredAtOnce() async throws {
+        let terminal = try PseudoTerminal(columns: 80)
+        let program = try RunningProgram(["decode"], errors: terminal, keyboard: terminal)
+        terminal.type("020106\n")
+        try await program.printed("line 1\n LEN ")
+        terminal.type("\u{04}")
+        #expect(try await program.outcome().status == 0)
     }
 
     /// A UUID is written as everywhere else, and can be searched for.

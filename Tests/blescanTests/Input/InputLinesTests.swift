@@ -30,6 +30,27 @@ import Testing
         #expect(try lines(text).map(\.count) == [65536, 1])
     }
 
+    @Test func theNextLineIsWaitedForNoLongerThanAllowed() throws {
+        let folder = try TestFolder()
+        let path = folder["pipe"]
+        #expect(unsafe mkfifo(path, 0o600) == 0)
+        let writer = try #require(FileHandle(forUpdatingAtPath: path))
+        var input = try InputLines(path: path)
+        let isEmptyReady = input.isReady(within: .milliseconds(1))
+        #expect(!isEmptyReady)
+        try writer.write(contentsOf: Data("a\nb\n".utf8))
+        let isFirstReady = input.isReady(within: .seconds(60))
+        let first = input.next()
+        #expect(isFirstReady && first == [0x61])
+        let isSecondReady = input.isReady(within: .zero)
+        let second = input.next()
+        #expect(isSecondReady && second == [0x62])
+        try writer.close()
+        let isEndReady = input.isReady(within: .seconds(60))
+        let end = input.next()
+        #expect(isEndReady && end == nil)
+    }
+
     @Test func aMissingFileFails() {
         #expect(throws: Failure.self) {
             let input = try InputLines(path: "/nowhere/at/all")

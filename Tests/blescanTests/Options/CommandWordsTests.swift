@@ -70,7 +70,21 @@ import Testing
         #expect(failure?.hint == "Write `blescan explore demo:battery --json`.")
         #expect(
             try self.failure("--timeout", "5", "explore", "demo:battery")?.message == "options go after the command")
+        #expect(try self.failure("-jv", "explore", "demo:battery")?.hint == "Write `blescan explore demo:battery -jv`.")
         #expect(try self.failure("--tea")?.hint == "`blescan scan --help` lists the options.")
+    }
+
+    /// The corrected line would be refused too.
+    @Test(arguments: [
+        ("--nosuch explore demo:battery", "--nosuch", "`blescan explore --help` lists the options."),
+        ("--timout 5 explore demo:battery", "--timout", "Did you mean --timeout?"),
+        ("--json --count 5 explore demo:battery", "--count", "`blescan explore --help` lists the options."),
+        ("-jx read demo:battery 2a19", "-x", "`blescan read --help` lists the options."),
+    ])
+    func optionsThatTheCommandDoesNotHaveAreNotPutAfterIt(_ line: String, _ option: String, _ hint: String) throws {
+        let words = line.split(separator: " ").map(String.init)
+        let failure = try #require(CommandWords(words[...])).failure
+        #expect(failure?.message == "unknown option \(option)" && failure?.hint == hint)
     }
 
     @Test func aPeerIsNoArgumentOfAScan() throws {
@@ -102,6 +116,13 @@ import Testing
         #expect(try failure("write", "demo:uart", "--hex", "00")?.message == "missing expected argument '<attribute>'")
         // What is wrong with the peer is more important.
         #expect(try failure("read", "kitchen") == nil)
+        for command in ["read", "notify", "write"] {
+            let absent = try failure(command, "demo:clear")
+            #expect(absent?.message == "there is no demo:clear")
+            #expect(absent?.hint == "The virtual devices are \(VirtualPeer.names).")
+        }
+        #expect(try failure("read", "demo:batery", "tea-making")?.hint == "Did you mean demo:battery?")
+        #expect(try failure("watch", "demo:clear", "rssi")?.message == "there is no demo:clear")
         #expect(try failure("replay") == nil)
         #expect(try failure("watch") == nil)
         #expect(try failure("doctor", "--for", "soon") == nil)

@@ -134,6 +134,15 @@ import Testing
         _ = try await shell.outcome()
     }
 
+    /// fish shows the sentence about an option beside each value that has no description, not even an empty one.
+    @Test func valuesInFishDoNotRepeatTheSentenceOfTheirOption() throws {
+        let path = Fixtures.folder.deletingLastPathComponent().appending(path: "Docs/completions/blescan.fish")
+        let script = try String(contentsOf: path, encoding: .utf8)
+        let lines = script.split(separator: "\n").filter { $0.contains(/\ -rfk?a\ '[^']/) }
+        #expect(lines.count > 20 && lines.allSatisfy { $0.hasSuffix(#"\t'"#) })
+        #expect(script.contains(#" -rfka 'packet\t change\t device\t'"#))
+    }
+
     @Test func scriptsAskForPeersAndAdapters() throws {
         let folder = Fixtures.folder.deletingLastPathComponent().appending(path: "Docs/completions")
         for name in ["_blescan", "blescan.bash", "blescan.fish"] {

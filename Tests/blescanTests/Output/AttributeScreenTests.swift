@@ -114,6 +114,34 @@ import Testing
         #expect(lines.joined().filter { $0 != " " } == text.filter { $0 != " " })
     }
 
+    @Test func aNumberStaysWithItsUnit() {
+        let text = "1.0 s, 1.2 s on average, between 10.0 s and 50.0 s"
+        #expect(text.wrapped(to: 38) == ["1.0 s, 1.2 s on average, between", "10.0 s and 50.0 s"])
+        #expect("pressure 1000.44 hPa, 8 µg/m³ and 3".wrapped(to: 18) == ["pressure", "1000.44 hPa,", "8 µg/m³ and 3"])
+        #expect(
+            "movements 66, sequence 205, 3 devices".wrapped(to: 29) == ["movements 66, sequence 205, 3", "devices"])
+        #expect("50.0 s".wrapped(to: 5) == ["50.0", "s"], "not where they do not fit together")
+    }
+
+    /// Blanks are no words: a long word after them begins no second line, and no line ends with them.
+    @Test func blanksAreKeptOnlyBetweenWordsOfALine() {
+        #expect("      0512fc5394c37c00".wrapped(to: 10) == ["0512fc5394", "c37c00"])
+        #expect("  27  ff".wrapped(to: 10) == ["  27  ff"])
+        #expect("0499      Ruuvi Innovations".wrapped(to: 12) == ["0499", "Ruuvi", "Innovations"])
+        #expect("".wrapped(to: 3) == [""] && "    ".wrapped(to: 3) == [""])
+    }
+
+    /// The value begins in column 32, and where there is no room below it, goes on near the edge.
+    @Test func aRowOfATableGoesOnWhereThereIsRoom() {
+        let row = "  27  ff Manufacturer data      0499  Ruuvi Innovations Ltd."
+        let bytes = String(repeating: " ", count: 32) + "0512fc5394c37c0004fffc040cac364200cdcbb8334c884f"
+        #expect(
+            row.wrapped(to: 40, indent: 32) == ["  27  ff Manufacturer data      0499", "  Ruuvi Innovations Ltd."])
+        #expect(
+            bytes.wrapped(to: 40, indent: 32) == ["  0512fc5394c37c0004fffc040cac364200cdcb", "  b8334c884f"])
+        #expect(bytes.wrapped(to: 52, indent: 32).allSatisfy { $0.hasPrefix(bytes.prefix(32)) && !$0.hasSuffix(" ") })
+    }
+
     /// A text with wide characters and a tab, which is no plain text: its bytes are shown too.
     @Test(arguments: 12...60) func noValueIsWiderThanItsRoom(_ room: Int) {
         let bytes = Array("温\t度計".utf8)

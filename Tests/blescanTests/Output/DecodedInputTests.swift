@@ -65,7 +65,7 @@ import Testing
         ("02010g", "'g' is not a hex digit"), ("02010", "the last byte has one digit only"),
     ])
     func linesThatAreNotHexadecimal(line: String, reason: String) {
-        #expect(json(line) == #"{"v":1,"structures":[],"error":"not hexadecimal: \#(reason)"}"# + "\n")
+        #expect(json(line) == #"{"v":1,"structures":[],"error":"not hexadecimal: \#(reason)","code":"badData"}"# + "\n")
     }
 
     /// A recorded event, s00191 of the vectors.
@@ -96,7 +96,8 @@ import Testing
         ),
     ])
     func aMalformedEventNamesItsProblem(line: String, problem: String) {
-        #expect(json(line).hasSuffix(#""reports":[],"error":"\#(problem)"}"# + "\n"), "\(json(line))")
+        let end = #""reports":[],"error":"\#(problem)","code":"badData"}"# + "\n"
+        #expect(json(line).hasSuffix(end), "\(json(line))")
     }
 
     @Test func oversizedLegacyReportsAreShownWithAnError() {
@@ -120,6 +121,13 @@ import Testing
         let line = json(Hex.encode([UInt8(bytes.count + 1), 0x09] + bytes))
         #expect(line.contains(#""localName":"L\u00ada\ufff9m\ufffbp\udb40\udc41e\ue000 ä🔥""#), "\(line)")
         for scalar in line.unicodeScalars { #expect(scalar == "\n" || !scalar.isUnprintable) }
+    }
+
+    /// A RuuviTag's steps of 0.005 °C and 0.0025 %.
+    @Test func objectsHaveTheExactNumbers() {
+        let line = "1bff99040512fd5395c37c0004fffc040cac364200cdcbb8334c884f"
+        #expect(json(line).contains(#""values":{"temperature":24.305,"humidity":53.4925,"pressure":1000.44,"#))
+        #expect(table(line).contains("RuuviTag: temperature 24.31 °C, humidity 53.49 %, pressure 1000.44 hPa, "))
     }
 
     @Test func theFirstOfTwoValuesCounts() {

@@ -39,6 +39,19 @@ import Testing
         #expect(interrupted.code == .cancelled, "an interruption keeps its status")
     }
 
+    /// The parser lists the values in a second sentence.
+    @Test(arguments: [
+        (
+            "The value 'x' is invalid for '--each <what>'. Please provide one of 'packet', 'change' or 'device'.",
+            "the value 'x' is invalid for '--each <what>': it takes packet, change or device."
+        ),
+        ("Missing value for '--each <what>'", "missing value for '--each <what>'"),
+        ("MTU is too small\nsecond line", "MTU is too small"),
+    ])
+    func aMessageOfTheParserIsOneClause(_ text: String, _ message: String) {
+        #expect(Failure.message(ofParser: text) == message)
+    }
+
     @Test func aFailureOfThisMachinePointsToTheDoctor() {
         #expect(Failure(Self.error(.noAdapter)).hint == "`blescan doctor` shows more.")
         #expect(Failure(Self.error(.timedOut)).hint == nil)

@@ -119,18 +119,23 @@ import Testing
         #expect(outcome.errors.contains("with addresses and values in clear"), "\(outcome.errors)")
     }
 
-    // Beacons and Tile trackers have identifiers, Microsoft's beacons names; Govee's models, Inkbird's and ThermoPro's
-    // are recognized by them.
+    @Test func measurementsStayWhereTheNameTellsTheFormat() {
+        let text = redacted("0d09475648353130355f3434303309ff0100010102e81864")
+        #expect(text.contains("govee h5105: temperature 19.0 °c, humidity 48.8 %"))
+        #expect(text.contains("gvh5105_(name 1)") && !text.contains("4403") && !text.contains("34343033"))
+    }
+
+    // Beacons and Tile trackers have identifiers, Microsoft's beacons names; some of Govee's thermometers are beacons too.
     @Test func valuesStayAsTheyWere() throws {
         var redaction = AdvertisementRedaction()
         for known in try Fixtures.meanings(by: "")
         where ![
-            "swift-pair", "microsoft-cdp", "govee", "inkbird", "thermopro", "ibeacon", "altbeacon", "eddystone", "tile",
+            "swift-pair", "microsoft-cdp", "ibeacon", "altbeacon", "eddystone", "tile",
         ].contains(known.kind) {
             let scanResult = scanResult(AirCapture.bytes(known.payload), address: address)
             let masked = redaction.redacted(scanResult)
-            let told = masked.decoded.filter { $0.kind != .govee }
-            #expect(told == scanResult.decoded.filter { $0.kind != .govee }, "\(known.payload)")
+            let told = masked.decoded.filter { $0.kind != .iBeacon }
+            #expect(told == scanResult.decoded.filter { $0.kind != .iBeacon }, "\(known.payload)")
             #expect(scanResult.serviceUUIDs == masked.serviceUUIDs)
         }
     }

@@ -77,6 +77,22 @@ import Testing
         #expect(air.screen.view == .table)
     }
 
+    /// Neither an empty line nor a number without its unit, such as where a value does not fit below its first line.
+    @Test(arguments: 40...60) func theTableOfADeviceHasNoEmptyLines(_ columns: Int) throws {
+        let air = Air(columns: columns, rows: 60)
+        let tag = Hex.bytes("1bff99040512fc5394c37c0004fffc040cac364200cdcbb8334c884f")
+        air.hear("C0:00:00:00:00:01", -50, tag)
+        air.pass(.seconds(3))
+        air.press(.down, .enter)
+        let lines = air.lines()
+        let start = try #require(lines.firstIndex { $0.hasPrefix(" LEN") })
+        let end = try #require(lines.lastIndex { !$0.isEmpty })
+        let table = lines[start...end]
+        #expect(table.count > 5 && !table.contains(""), "\(lines)")
+        #expect(!table.contains { $0.hasSuffix(" 1000.44") || $0.hasSuffix(" 53.49") }, "\(lines)")
+        #expect(table.contains { $0.contains("1000.44 hPa") })
+    }
+
     /// The structures of the selected device go on below, as on its page.
     @Test(arguments: [40, 60, 80]) func structuresAreWrapped(_ columns: Int) {
         let air = Air(columns: columns, rows: 24)

@@ -47,7 +47,7 @@ public struct DecodedAdvertisement: Hashable, Sendable, CustomStringConvertible 
         fields.first { $0.name == name }
     }
 
-    /// A one-line summary, such as "RuuviTag: temperature 24.300 °C, humidity 53.4900 %".
+    /// A one-line summary, such as "RuuviTag: temperature 24.30 °C, humidity 53.49 %".
     ///
     /// Texts appear as the device sent them: escape control characters before printing to a terminal.
     public var description: String {

@@ -2,12 +2,16 @@ internal import BLECore
 
 extension FieldList {
     /// Adds a number scaled by 10^`exponent`; `nil` means that the device reports it as unknown.
+    ///
+    /// At most `shownPlaces` decimal places are displayed.
     mutating func measured(
-        _ name: String, _ number: (some FixedWidthInteger)?, exponent: Int = 0, _ unit: String = ""
+        _ name: String, _ number: (some FixedWidthInteger)?, exponent: Int = 0, shownPlaces: Int? = nil,
+        _ unit: String = ""
     ) {
         guard let number else { return add(name, missing: "not known") }
         if exponent == 0 { return add(name, number, unit) }
-        add(ValueField.scaled(name, number, exponent: exponent, unit))
+        let content = ValueField.Content.decimal(DecimalNumber(number, exponent: exponent))
+        add(ValueField(name, content, unit: unit, shownPlaces: shownPlaces))
     }
 
     /// Adds the fields that `add` adds to a list, as the state of the sender itself.
@@ -31,6 +35,7 @@ extension FieldList {
         }
         add(
             ValueField(
-                name, field.content, unit: field.unit, showsName: field.showsName, isOfSender: field.isOfSender))
+                name, field.content, unit: field.unit, showsName: field.showsName, isOfSender: field.isOfSender,
+                shownPlaces: field.shownPlaces))
     }
 }

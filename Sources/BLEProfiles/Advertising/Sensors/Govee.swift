@@ -16,7 +16,7 @@ enum Govee {
     static func decode(
         _ company: UInt16, _ value: inout ByteReader, in whole: AdvertisingData
     ) -> DecodedAdvertisement? {
-        let model = model(in: whole)
+        let model = whole.name.flatMap { Self.model(in: $0.bytes) }
         let title = model.map { "Govee \($0)" } ?? "Govee"
         var list = FieldList()
         switch (company, value.remaining) {
@@ -72,8 +72,7 @@ enum Govee {
     }
 
     /// Returns the model, such as "H5075", from a name such as "GVH5075_CB9B", "Govee_H5074_5FF4" or "B5178C545".
-    private static func model(in whole: AdvertisingData) -> String? {
-        guard let name = whole.name?.bytes else { return nil }
+    static func model(in name: [UInt8]) -> String? {
         let isGovee =
             name.starts(with: "GV".utf8) || name.starts(with: "Govee_".utf8) || name.starts(with: "B5178".utf8)
         guard isGovee, let start = name.firstIndex(of: 0x35) else { return nil }

@@ -10,9 +10,7 @@ internal import BLECore
 /// Spec: none; reverse engineered by the projects bleparser and TheengsDecoder.
 enum Inkbird {
     static func decode(_ first: UInt16, _ value: inout ByteReader, in whole: AdvertisingData) -> DecodedAdvertisement? {
-        guard value.remaining == 7, let name = whole.name?.bytes,
-            name.elementsEqual("sps".utf8) || name.elementsEqual("tps".utf8)
-        else { return nil }
+        guard value.remaining == 7, let name = whole.name?.bytes, isName(name) else { return nil }
         guard let humidity = value.u16(), let probe = value.u8(), value.skip(2), let battery = value.u8(),
             humidity <= 10_000, battery <= 100
         else { return nil }
@@ -24,6 +22,10 @@ enum Inkbird {
         if probe == 1 { list.add("probe", word: "external probe") }
         return DecodedAdvertisement(.inkbird, "Inkbird", list.fields)
     }
+
+    static func isName(_ name: [UInt8]) -> Bool {
+        name.elementsEqual("sps".utf8) || name.elementsEqual("tps".utf8)
+    }
 }
 
 /// ThermoPro's thermometers TP350 to TP399, named so.
@@ -33,8 +35,7 @@ enum Inkbird {
 /// Spec: none; reverse engineered by the projects bleparser and TheengsDecoder.
 enum ThermoPro {
     static func decode(_ first: UInt16, _ value: inout ByteReader, in whole: AdvertisingData) -> DecodedAdvertisement? {
-        guard first & 0xFF == 0xC2, value.remaining >= 4, let name = whole.name?.bytes, name.starts(with: "TP3".utf8)
-        else { return nil }
+        guard first & 0xFF == 0xC2, value.remaining >= 4, let name = whole.name?.bytes, isName(name) else { return nil }
         guard let high = value.u8(), let humidity = value.u8(), let battery = value.u8(), humidity <= 100 else {
             return nil
         }
@@ -47,9 +48,17 @@ enum ThermoPro {
         case 2: list.add("battery level", word: "battery full")
         default: break
         }
-        let model = name.prefix(5).allSatisfy { 0x30...0x39 ~= $0 || 0x41...0x5A ~= $0 } ? name.prefix(5) : []
-        let title = model.count == 5 ? "ThermoPro \(String(decoding: model, as: UTF8.self))" : "ThermoPro"
+        let title = model(in: name).map { "ThermoPro \($0)" } ?? "ThermoPro"
         return DecodedAdvertisement(.thermoPro, title, list.fields)
+    }
+
+    static func isName(_ name: [UInt8]) -> Bool { name.starts(with: "TP3".utf8) }
+
+    /// Returns the model, such as "TP357", from a name such as "TP357 (2A01)".
+    static func model(in name: [UInt8]) -> String? {
+        let model = name.prefix(5)
+        guard model.count == 5, model.allSatisfy({ 0x30...0x39 ~= $0 || 0x41...0x5A ~= $0 }) else { return nil }
+        return String(decoding: model, as: UTF8.self)
     }
 }
 

@@ -39,9 +39,10 @@ enum RuuviTag {
             let pressure = value.bigEndian16()
         else { return nil }
         var list = FieldList()
+        // In steps of 0.005 °C and 0.0025 %, which Ruuvi shows with two places.
         let steps = temperature == 0x8000 ? nil : Int32(Int16(bitPattern: temperature)) * 5
-        list.measured("temperature", steps, exponent: -3, "°C")
-        list.measured("humidity", humidity == 0xFFFF ? nil : UInt32(humidity) * 25, exponent: -4, "%")
+        list.measured("temperature", steps, exponent: -3, shownPlaces: 2, "°C")
+        list.measured("humidity", humidity == 0xFFFF ? nil : UInt32(humidity) * 25, exponent: -4, shownPlaces: 2, "%")
         list.measured("pressure", pressure == 0xFFFF ? nil : UInt32(pressure) + 50_000, exponent: -2, "hPa")
         guard let acceleration = value.take(withAcceleration ? 6 : 0) else { return nil }
         guard let power = value.bigEndian16(), let movements = value.u8(), let sequence = value.bigEndian16(),

@@ -5,8 +5,9 @@ public import BLECore
 //
 // - An address keeps the part that identifies its kind: the manufacturer's three bytes if it is public, the two top
 //   bits if it is random. The rest is a number, the same for the same device for as long as the redaction lives.
-// - A name becomes "(name 1)", and the same name gets the same number. The few formats that are recognized by the
-//   device's name are then not recognized.
+// - A name becomes "(name 1)", and the same name gets the same number. Where the format of a sensor's data is
+//   recognized by the name, the model stays, as in "GVH5075_(name 1)": all devices of a kind have it, and without it
+//   the measurements could not be decoded from what is left.
 // - In manufacturer and service data, the fields that hold an address or a name in a known format are masked, and so
 //   are the bytes of the device's own address or name at any position.
 // - The lasting identifiers of beacons, trackers and accessories become numbers in fields of the same size, the same
@@ -16,7 +17,8 @@ public import BLECore
 ///
 /// Addresses, names and the lasting identifiers of beacons, Tile trackers and HomeKit accessories are replaced by
 /// numbers, in the order of their first appearance. One value replaces the same device in the same way every time, so
-/// that a reader can still follow each device. Measurements and services stay.
+/// that a reader can still follow each device. Measurements and services stay, and so does the model in the name of a
+/// sensor whose data is recognized by it.
 /// Data that a manufacturer has encrypted or encoded in an unknown way stays too, and may identify a device.
 ///
 /// A value remembers up to 65,536 addresses, and as many names and identifiers.
@@ -36,6 +38,7 @@ public struct AdvertisementRedaction: Sendable {
         let reports = [scanResult.advertisement, scanResult.scanResponse].compactMap { $0 }
         var owner = Owner(peer: scanResult.peer)
         owner.alias = scanResult.peer.map { alias(of: $0.address, type: $0.type) }
+        owner.formats = scanResult.decoded.map(\.kind)
         for report in reports {
             for structure in report.advertisingData.structures where structure.type.isName {
                 // Shorter ones occur in other data by chance.
@@ -59,6 +62,8 @@ public struct AdvertisementRedaction: Sendable {
     private struct Owner {
         let peer: PeerID?
         var alias: BluetoothAddress?
+        /// The formats of the data, which may be recognized by the name.
+        var formats: [DecodedAdvertisement.Kind] = []
         /// The names to mask, in all spellings, in small letters. A payload full of names does not make masking slow:
         /// beyond `nameLimit` they are replaced only where they are names.
         private(set) var spellings: [[UInt8]] = []
@@ -96,7 +101,7 @@ public struct AdvertisementRedaction: Sendable {
     }
 
     private mutating func redacted(_ value: [UInt8], type: AdvertisingDataType, of owner: Owner) -> [UInt8] {
-        if type.isName { return value.isEmpty ? [] : Array("(name \(names.number(of: value)))".utf8) }
+        if type.isName { return redacted(name: value, of: owner) }
         var value = value
         switch type {
         case .publicTargetAddress, .randomTargetAddress:
@@ -118,6 +123,13 @@ public struct AdvertisementRedaction: Sendable {
         }
         for spelling in owner.spellings { Self.mask(spelling, in: &value) }
         return value
+    }
+
+    private mutating func redacted(name: [UInt8], of owner: Owner) -> [UInt8] {
+        guard !name.isEmpty else { return [] }
+        let alias = "(name \(names.number(of: name)))"
+        let masked = owner.formats.lazy.compactMap { $0.masked(name, as: alias) }.first
+        return Array((masked ?? alias).utf8)
     }
 
     /// Masks the fields of the known formats.

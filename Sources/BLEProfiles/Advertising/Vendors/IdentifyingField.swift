@@ -42,6 +42,32 @@ package enum IdentifyingField: Hashable, Sendable {
     }
 }
 
+extension DecodedAdvertisement.Kind {
+    /// Returns a name without what distinguishes a device from others of its model, and with `alias` in its place, by
+    /// which data of this format is still recognized.
+    ///
+    /// `nil` if data of this format needs no name, and for a name by which it would not be recognized.
+    func masked(_ name: [UInt8], as alias: String) -> String? {
+        switch self {
+        case .govee: Govee.masked(name, as: alias)
+        // All of them have the same name.
+        case .inkbird: Inkbird.isName(name) ? String(decoding: name, as: UTF8.self) : nil
+        case .thermoPro: ThermoPro.isName(name) ? "\(ThermoPro.model(in: name) ?? "TP3") \(alias)" : nil
+        default: nil
+        }
+    }
+}
+
+extension Govee {
+    /// The model is masked too where it is not at its usual place: what looks like one may be part of something else.
+    static func masked(_ name: [UInt8], as alias: String) -> String? {
+        guard let model = Self.model(in: name),
+            ["GV\(model)", "Govee_\(model)", "B5178"].contains(where: { name.starts(with: $0.utf8) })
+        else { return nil }
+        return "GV\(model)_\(alias)"
+    }
+}
+
 extension ATCThermometer {
     /// Both forms that are not encrypted begin with the address.
     static func identifyingFields(in value: Span<UInt8>) -> [IdentifyingField] {

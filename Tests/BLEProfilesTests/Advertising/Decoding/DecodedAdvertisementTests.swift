@@ -104,6 +104,22 @@ import Testing
         #expect(meaning["movements"]?.number == 254 && meaning["sequence"]?.number == 65534)
     }
 
+    /// docs.ruuvi.com, data format 5, test vectors: valid data, and the same with one step more, and below zero. The
+    /// steps of 0.005 °C and 0.0025 % are no digits.
+    @Test(arguments: [
+        ("12fc5394", "temperature 24.30 °C, humidity 53.49 %", 24.3, 53.49),
+        ("12fd5395", "temperature 24.31 °C, humidity 53.49 %", 24.305, 53.4925),
+        ("ffff5396", "temperature -0.01 °C, humidity 53.50 %", -0.005, 53.495),
+    ])
+    func aRuuviTagIsShownWithTwoPlaces(
+        _ values: String, _ text: String, _ temperature: Double, _ humidity: Double
+    ) throws {
+        let data = AdvertisingData(try Hex.decode("1bff990405\(values)c37c0004fffc040cac364200cdcbb8334c884f"))
+        let meaning = try #require(data.decoded.first)
+        #expect(meaning.description.hasPrefix("RuuviTag: \(text), pressure 1000.44 hPa, voltage 2.977 V, "))
+        #expect(meaning["temperature"]?.number == temperature && meaning["humidity"]?.number == humidity)
+    }
+
     /// Service data of a development kit of Nordic's, as `bluetoothctl info` has shown it: the SDK's default
     /// discriminator, 3840, and a test vendor.
     @Test func aMatterDeviceThatWaitsToBeCommissionedIsDecoded() throws {

@@ -125,6 +125,32 @@ import Testing
         #expect(masked.rssi == -50 && masked.count == 1)
     }
 
+    /// Advertisements of Fixtures/adv/meanings.txt: a Govee H5105 and an H5178, a ThermoPro TP357, an Inkbird; and the
+    /// ThermoPro under a name without its model.
+    @Test(arguments: [
+        ("0d09475648353130355f34343033 09ff0100010102e81864", "GVH5105_(name 1)"),
+        ("0a09423531373843353435 0cff010001010003a00f640000", "GVH5178_(name 1)"),
+        ("0d09545033353720283241303129 07ffc2170127022c", "TP357 (name 1)"),
+        ("0409737073 0aff9c08f41000ba4e6408", "sps"), ("06095450332028 07ffc2170127022c", "TP3 (name 1)"),
+    ])
+    func theModelThatTheFormatIsRecognizedByStays(_ shown: String, _ name: String) {
+        var redaction = AdvertisementRedaction()
+        let scanResult = scanResult(bytes(shown), onAir)
+        let masked = redaction.redacted(scanResult)
+        #expect(masked.name == name)
+        #expect(!masked.decoded.isEmpty && masked.decoded == scanResult.decoded)
+    }
+
+    /// No data of the format; digits that are a part of something else; another sensor of the same maker.
+    @Test(arguments: [
+        "0d09475648353130355f34343033", "0d09475648353130355f34343033 09ff0100010202e81864",
+        "0d09475620506f73742035313035 09ff88ec0002d0174200", "050953313035 09ff88ec0002d0174200",
+    ])
+    func anotherNameIsMaskedWhole(_ shown: String) {
+        var redaction = AdvertisementRedaction()
+        #expect(redaction.redacted(scanResult(bytes(shown), onAir)).name == "(name 1)")
+    }
+
     @Test func everyLengthIsMaskedWithoutATrap() {
         var redaction = AdvertisementRedaction()
         for hex in [
