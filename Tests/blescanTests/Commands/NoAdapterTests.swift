@@ -30,6 +30,15 @@ import Testing
         #expect(outcome.errors.contains("`blescan doctor` shows more."))
     }
 
+    /// Scripts compare it.
+    @Test(arguments: [["scan"], ["explore", "AA:BB:CC:DD:EE:FF/public"], ["serve", "demo:battery"], ["selftest"]])
+    func theCodeIsTheSameInAllCommands(_ arguments: [String]) async throws {
+        guard !Self.kernelHasBluetooth else { return }
+        let outcome = try await BuiltProgram.run(arguments + ["--json"])
+        #expect(outcome.status == 69 && outcome.output.isEmpty)
+        #expect(outcome.errors.hasSuffix(#""code":"unsupported","status":69}"# + "\n"), "\(outcome.errors)")
+    }
+
     /// The real machine, not a simulated one.
     @Test func theDoctorReportsThatThereIsNoAdapter() async throws {
         guard !Self.kernelHasBluetooth else { return }
