@@ -93,6 +93,24 @@ import Testing
             try talk.objects().filter { $0["event"] != nil }.map { $0["hex"] as? String } == ["0177", "0277", "0377"])
     }
 
+    /// With no device at hand, demo:uart shows it: three packets of 20 bytes for one write.
+    @Test func aLongWriteComesBackInParts() async throws {
+        let bytes = Hex.encode(Array(1...60 as ClosedRange<UInt8>))
+        let parts = stride(from: 0, to: 120, by: 40).map { String(bytes.dropFirst($0).prefix(40)) }
+        let after = try await BuiltProgram.run([
+            "notify", "demo:uart", "nordic-uart-tx", "--mtu", "23", "--after", "nordic-uart-rx=\(bytes)", "-n", "3",
+            "--for", "20s", "-j",
+        ])
+        #expect(after.status == 0, "\(after.errors)")
+        #expect(try after.objects().map { $0["hex"] as? String } == parts)
+        let talk = try await BuiltProgram.run([
+            "talk", "demo:uart", "--mtu", "23", "notify nordic-uart-tx", "write nordic-uart-rx \(bytes)",
+            "wait 3 --for 20s", "--json",
+        ])
+        #expect(talk.status == 0, "\(talk.errors)")
+        #expect(try talk.objects().filter { $0["event"] != nil }.map { $0["hex"] as? String } == parts)
+    }
+
     @Test func aWaitThatIsNotFulfilledEndsIt() async throws {
         let outcome = try await BuiltProgram.run([
             "talk", "demo:uart", "notify nordic-uart-tx", "write nordic-uart-rx 00", "wait 2 --for 300ms", "read 2a00",
