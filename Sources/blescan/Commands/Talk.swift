@@ -26,6 +26,7 @@ struct Talk: AsyncParsableCommand {
               stop [ATTRIBUTE ...]              unsubscribe
               wait [N] [--for TIME]             wait for N values (1), or a time
               explore                           list the attributes
+              help                              explain the operations
               quit                              disconnect
 
             Words with blanks stand in quotes; lines that begin with # are comments.

@@ -1,6 +1,7 @@
 import ArgumentParser
 import BLECore
 import BLELinux
+import BareBLE
 import BareBLETestKit
 import Foundation
 import Glibc
@@ -24,6 +25,27 @@ import Testing
     func theOperationThatIsMeantIsNamed(_ line: String, _ name: String) throws {
         let failure = try #require(throws: Failure.self) { try TalkOperation(line) }
         #expect(failure.hint == "Did you mean \(name)?" && failure.status == .usage)
+    }
+
+    /// Bytes alone are what a line has mostly; the options may stand anywhere.
+    @Test(arguments: ["write ff02", "write ff02 --without-response", "write --without-response ff02"])
+    func bytesThatAreMissingAreAskedFor(_ line: String) throws {
+        let failure = try #require(throws: Failure.self) { try TalkOperation(line) }
+        #expect(failure.message == "write: the bytes are missing" && failure.status == .usage)
+        #expect(failure.hint?.contains("`write ff02 05a0`") == true)
+    }
+
+    @Test(arguments: [
+        "write ff02 05a0 --without-response", "write --without-response ff02 05a0",
+        "write ff02 --without-response 05a0", "write ff02 --hex 05a0 --without-response",
+    ])
+    func optionsOfAWriteStandAnywhere(_ line: String) throws {
+        guard case .write(let attribute, let value, .withoutResponse) = try TalkOperation(line) else {
+            Issue.record("it is no write: \(line)")
+            return
+        }
+        #expect(attribute.text == "ff02")
+        #expect(try value.bytes() == [0x05, 0xA0])
     }
 
     /// A battery monitor: the response to a request is three notifications, later.
