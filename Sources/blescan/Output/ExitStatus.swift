@@ -319,6 +319,11 @@ extension Failure {
         return error is Failure
     }
 
+    /// Returns whether an error is the end of what was cancelled.
+    static func isInterruption(_ error: any Error) -> Bool {
+        error is CancellationError || (error as? BLEError ?? (error as? FailureAfterOthers)?.last)?.code == .cancelled
+    }
+
     /// The last of several failures.
     fileprivate init(_ error: FailureAfterOthers) {
         self.init(error.last, status: error.status)

@@ -66,6 +66,23 @@ enum TalkOperation {
     /// Their names.
     static let names = ["read", "write", "notify", "stop", "wait", "explore", "help", "quit"]
 
+    /// Returns the words that may follow others, which begin a line: an operation, or what it can be performed on.
+    static func completions(after words: [String], in database: GATTDatabase) -> [String] {
+        func attributes(_ isOffered: (CharacteristicProperties) -> Bool) -> [String] {
+            Completions.names(of: database.characteristics.filter { isOffered($0.properties) }.map(\.uuid))
+        }
+        switch words.first {
+        case nil: return names
+        case "read": return attributes { $0.contains(.read) }
+        // Bytes follow the one attribute.
+        case "write" where words.count > 1: return []
+        case "write": return attributes { !$0.isDisjoint(with: [.write, .writeWithoutResponse]) }
+        case "notify", "stop": return attributes { $0.canSubscribe }
+        case "wait": return words.contains("--for") ? [] : ["--for"]
+        default: return []
+        }
+    }
+
     /// The operations that other tools have under another name.
     private static let synonyms = [
         "subscribe": "notify", "listen": "notify", "unsubscribe": "stop", "get": "read", "set": "write",
