@@ -25,7 +25,7 @@ struct Talk: AsyncParsableCommand {
                                                 print values as they come
               stop [ATTRIBUTE ...]              unsubscribe
               wait [N] [--for TIME]             wait for N values (1), or a time
-              explore                           list the attributes
+              explore                           list the attributes, without values
               help                              explain the operations
               quit                              disconnect
 

@@ -97,7 +97,7 @@ enum TalkOperation {
         notify ATTRIBUTE ... [--indications] subscribe: values are printed as they come
         stop [ATTRIBUTE ...]                unsubscribe
         wait [N] [--for TIME]               wait for N values (1), or for the time
-        explore                             list the attributes
+        explore                             list the attributes, without values
         help                                explain the operations
         quit                                disconnect
         """
