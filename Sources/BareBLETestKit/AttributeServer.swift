@@ -91,8 +91,11 @@ public struct AttributeServer: Sendable {
         }
         // A written value comes back, and its replies come, after the response to the write.
         for echo in echoes {
-            guard let handle = handle(of: echo.uuid), let packet = send(echo.value, of: handle) else { continue }
-            packets.append(packet)
+            guard let handle = handle(of: echo.uuid) else { continue }
+            let values = echo.isDivided ? echo.value.parts(upTo: server.maximumUpdateLength) : [echo.value]
+            for value in values {
+                if let packet = send(value, of: handle) { packets.append(packet) }
+            }
         }
         return packets
     }

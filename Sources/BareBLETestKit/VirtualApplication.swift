@@ -6,6 +6,8 @@ struct VirtualApplication: Sendable {
     struct Echo: Sendable {
         let uuid: BluetoothUUID
         let value: [UInt8]
+        /// Whether what one packet has no room for follows in others. Otherwise it is cut off.
+        let isDivided: Bool
     }
 
     var database: ServerDatabase
@@ -70,8 +72,9 @@ struct VirtualApplication: Sendable {
     private mutating func accept(_ written: GATTServer.WrittenValue, _ echoes: inout [Echo]) {
         let value = value(of: written)
         switch characteristics[written.handle]?.onWrite {
-        case .echo(let uuid)?: echoes.append(Echo(uuid: uuid, value: value))
-        case .reply(let uuid, let values)?: for reply in values(value) { echoes.append(Echo(uuid: uuid, value: reply)) }
+        case .echo(let uuid)?: echoes.append(Echo(uuid: uuid, value: value, isDivided: true))
+        case .reply(let uuid, let values)?:
+            for reply in values(value) { echoes.append(Echo(uuid: uuid, value: reply, isDivided: false)) }
         case .refuse?, .call?, nil: break
         }
         // The server stores the values that it reads from the database.
@@ -225,6 +228,14 @@ extension AccessRequirement {
     fileprivate init(_ protection: VirtualProtection) {
         let level: Level = protection.isAuthenticated ? .authenticated : protection.isEncrypted ? .encrypted : .open
         self.init(level, keySize: UInt8(clamping: protection.keySize))
+    }
+}
+
+extension [UInt8] {
+    /// Returns the bytes in parts of at most this length, in order. An empty value is one part.
+    package func parts(upTo length: Int) -> [[UInt8]] {
+        guard length > 0, count > length else { return [self] }
+        return stride(from: 0, to: count, by: length).map { Array(self[$0..<Swift.min($0 + length, count)]) }
     }
 }
 

@@ -37,7 +37,8 @@ extension VirtualDevice {
             services: [.genericAccess(name: "Virtual battery", appearance: 0), .battery(level: 64)])
     }
 
-    /// A serial line over Bluetooth that echoes its input, with the 128-bit UUIDs of the Nordic UART Service.
+    /// A serial line over Bluetooth that echoes its input, with the 128-bit UUIDs of the Nordic UART Service. What is
+    /// longer than a packet comes back in several notifications, as the responses of most battery monitors do.
     public static var uart: VirtualDevice {
         VirtualDevice(
             name: "Virtual UART",

@@ -121,7 +121,9 @@ public enum ReadAction: Sendable {
 public enum WriteAction: Sendable {
     /// Rejects the write with this error and keeps the old value. Write commands are dropped without an error.
     case refuse(ATTErrorCode)
-    /// Sends the written value from the first characteristic with this UUID, if the client has subscribed to it.
+    /// Sends the written value from the first characteristic with this UUID, if the client has subscribed to it. A
+    /// value that one packet has no room for (the MTU less three bytes) is sent in several, in order, as by a serial
+    /// line.
     case echo(BluetoothUUID)
     /// Calls the closure; an error rejects the write.
     case call(@Sendable ([UInt8]) -> ATTErrorCode?)

@@ -8,6 +8,8 @@ enum Interrupt {
         var cancel: (@Sendable () -> Void)?
         var status: ExitStatus?
         var steps = Steps()
+        /// What ^C is offered to first.
+        var reaction: (@Sendable () -> Bool)?
     }
 
     /// The steps that have an adapter off for a moment, which an end of the program would leave off.
@@ -51,6 +53,11 @@ enum Interrupt {
         cancel()
     }
 
+    /// Offers each ^C to `reaction` first, which returns whether it has taken it; `nil` ends that.
+    ///
+    /// One that is not taken, and any other signal, cancels the running task.
+    static func offer(to reaction: (@Sendable () -> Bool)?) { state.withLock { $0.reaction = reaction } }
+
     /// Begins a step that has an adapter off for a moment: a second signal waits for the end of all steps.
     static func beginStep() { state.withLock { $0.steps.begin() } }
 
@@ -83,6 +90,9 @@ enum Interrupt {
         for (number, source) in zip(numbers, sources) {
             source.setRegistrationHandler { watched.leave() }
             source.setEventHandler {
+                if number == SIGINT, !task.isCancelled, let reaction = state.withLock({ $0.reaction }), reaction() {
+                    return
+                }
                 // A write may wait for a terminal that takes nothing: the second signal does not wait. The end of the
                 // terminal may be reported by the shell and by the kernel.
                 if task.isCancelled, number != SIGHUP, state.withLock({ $0.steps.wantEnd() }) {

@@ -142,6 +142,45 @@ struct AttributeServerTests {
         #expect(server.send(long, of: 7)?.count == 23)
     }
 
+    /// A packet of the usual MTU has room for 20 bytes of a value.
+    @Test("a written value comes back whole, in as many packets as it takes", arguments: [0, 1, 20, 21, 60, 512])
+    func anEchoIsWhole(_ count: Int) throws {
+        let characteristics = [
+            VirtualCharacteristic(0xFFF1, .write, onWrite: .echo(0xFFF2)), VirtualCharacteristic(0xFFF2, .notify),
+        ]
+        var server = AttributeServer(VirtualDevice(name: "", services: [VirtualService(0xFFF0, characteristics)]))
+        let value = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
+        func write() throws -> [String] {
+            for start in stride(from: 0, to: count, by: 18) {
+                let part = value[start..<min(start + 18, count)]
+                let offset = [UInt8(truncatingIfNeeded: start), UInt8(truncatingIfNeeded: start >> 8)]
+                let request = "160300" + Hex.encode(offset) + Hex.encode(part)
+                #expect(try exchange(&server, request) == ["17" + String(request.dropFirst(2))])
+            }
+            return try exchange(&server, count == 0 ? "120300" : "1801")
+        }
+        let response = count == 0 ? "13" : "19"
+        #expect(try write() == [response], "nothing without a subscription")
+        #expect(try exchange(&server, "1206000100") == ["13"])
+        let packets = try write()
+        #expect(packets.first == response && packets.count == 1 + max(1, (count + 19) / 20))
+        #expect(packets.dropFirst().allSatisfy { $0.hasPrefix("1b0500") && $0.count <= 46 })
+        #expect(packets.dropFirst().map { String($0.dropFirst(6)) }.joined(separator: "") == Hex.encode(value))
+    }
+
+    /// Each part of an indicated one waits for the confirmation of the part before.
+    @Test("an indicated echo is whole too") func anIndicatedEchoIsWhole() throws {
+        let characteristics = [VirtualCharacteristic(0xFFF1, [.write, .indicate], onWrite: .echo(0xFFF1))]
+        var server = AttributeServer(VirtualDevice(name: "", services: [VirtualService(0xFFF0, characteristics)]))
+        #expect(try exchange(&server, "1204000200") == ["13"])
+        _ = try exchange(&server, "1603000000" + String(repeating: "07", count: 18))
+        _ = try exchange(&server, "1603001200" + String(repeating: "08", count: 18))
+        let first = String(repeating: "07", count: 18) + "0808"
+        #expect(try exchange(&server, "1801") == ["19", "1d0300" + first])
+        #expect(try exchange(&server, "1e") == ["1d0300" + String(repeating: "08", count: 16)])
+        #expect(try exchange(&server, "1e") == [])
+    }
+
     @Test("replies follow the response to a write in their order, for a client that has subscribed")
     func repliesFollowTheResponseInTheirOrder() throws {
         let characteristics = [

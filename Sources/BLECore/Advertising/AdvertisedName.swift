@@ -21,24 +21,36 @@ public struct AdvertisedName: Hashable, Sendable {
         value.text
     }
 
-    /// The name for display and logs: truncated at the first NUL, with control and bidirectional formatting characters
-    /// escaped as `\u{…}`.
+    /// The name for display and logs: truncated at the first NUL, with control, formatting, private and unassigned
+    /// characters escaped as `\u{…}`.
     public var printable: String {
         Self.escaped(text.unicodeScalars.prefix { $0.value != 0 })
     }
 
-    /// Text of anybody's with what could control a terminal escaped as `\u{…}`: control characters, and those that
-    /// change the direction or have no shape.
+    /// Text of anybody's with what could control a terminal, or has no shape there, escaped as `\u{…}`.
     package static func escaped(_ text: some Sequence<Unicode.Scalar>) -> String {
         var result = ""
         for scalar in text {
-            switch scalar.value {
-            case 0x00...0x1F, 0x7F...0x9F, 0x061C, 0x200B...0x200F, 0x2028...0x202E, 0x2060...0x206F, 0xFEFF:
+            if isUnprintable(scalar) {
                 result += "\\u{\(String(scalar.value, radix: 16))}"
-            default:
+            } else {
                 result.unicodeScalars.append(scalar)
             }
         }
         return result
+    }
+
+    /// Returns whether a character could control a terminal, or has no shape there: the one rule for all text of
+    /// devices.
+    ///
+    /// By categories and not by a list, which misses what Unicode adds: soft hyphens, tags and marks of direction are
+    /// formatting characters (Cf).
+    package static func isUnprintable(_ scalar: Unicode.Scalar) -> Bool {
+        // Nearly all text is plain.
+        if (0x20..<0x7F).contains(scalar.value) { return false }
+        return switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .surrogate, .unassigned: true
+        default: false
+        }
     }
 }

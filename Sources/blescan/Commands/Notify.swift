@@ -18,10 +18,16 @@ struct Notify: AsyncParsableCommand {
               blescan notify demo:heart-rate heart-rate-measurement --for 5s
               blescan notify demo:heart-rate heart-rate-measurement --plot
               blescan notify demo:heart-rate 2a37 -n 9 --format csv > pulse.csv
+              blescan notify demo:uart nordic-uart-tx --mtu 23 -n 2 \\
+                  --after 0x0008=0102030405060708090a0b0c0d0e0f101112131415
 
             Where several attributes are named, each line says which one its value is
             of. One that cannot be subscribed to ends the command before any value
             is printed.
+
+            A peer may send several values for one write, as most battery monitors do.
+            demo:uart does: it sends back what is written to it, in values that fit a
+            packet.
 
             A subscription waits for values as long as it takes, also for the number of
             --count: --for limits that. --timeout is for the steps before.

@@ -143,7 +143,7 @@ struct SelfTest: AsyncParsableCommand {
             } catch let failure as Failure {
                 throw Failure(
                     message: masked(failure.message, masking), hint: failure.hint.map { masked($0, masking) },
-                    status: failure.status)
+                    status: failure.status, cause: failure.cause)
             }
         }
         let report = try await SelfTestDemo.run(name) { machine in

@@ -122,8 +122,10 @@ struct Serve: AsyncParsableCommand {
                 let requests = ServedRequests()
                 requests.attach(to: &configuration)
                 let central = Central.ofCommand(configuration)
-                let store = try command.subscriptionStore(of: (try? Central.adapters()) ?? [])
-                if command.usesBonds, store == nil {
+                let adapters = (try? Central.adapters()) ?? []
+                let store = try command.subscriptionStore(of: adapters)
+                // Without any adapter the command fails at once, and its error says why.
+                if command.usesBonds, store == nil, !adapters.isEmpty {
                     notes.warn("what centrals subscribe to is not kept for the next run: no adapter was found")
                 }
                 try await central.run {

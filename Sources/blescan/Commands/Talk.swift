@@ -25,15 +25,17 @@ struct Talk: AsyncParsableCommand {
                                                 print values as they come
               stop [ATTRIBUTE ...]              unsubscribe
               wait [N] [--for TIME]             wait for N values (1), or a time
-              explore                           list the attributes
+              explore                           list the attributes, without values
+              help                              explain the operations
               quit                              disconnect
 
             Words with blanks stand in quotes; lines that begin with # are comments.
             A wait counts the values that have come since the last one. The first
             operation that fails ends the command with its status; on a terminal, where
             a prompt asks for the operations, it goes on. At the prompt Tab completes
-            operations and the peer's attributes, and the arrows bring earlier lines;
-            values are printed above it.
+            operations and the attributes that they can be performed on, and the arrows
+            bring earlier lines; values are printed above it. ^C drops the line, or
+            cancels the operation under way; at an empty prompt it ends the command.
             """)
 
     @OptionGroup var target: PeerOptions
@@ -145,8 +147,7 @@ struct Talk: AsyncParsableCommand {
         let isInteractive = isatty(STDIN_FILENO) == 1
         if isInteractive { Console.note("connected to \(peer); `help` explains the operations, `quit` ends") }
         let mark = "\(peer)> ".printable
-        let names = Completions.names(of: database.characteristics.map(\.uuid))
-        let prompt = Prompt.begin(PromptLine(mark, operations: TalkOperation.names, attributes: names))
+        let prompt = Prompt.begin(PromptLine(mark) { TalkOperation.completions(after: $0, in: database) })
         defer { prompt?.end() }
         let input = LineInput()
         var number = 0
@@ -165,10 +166,21 @@ struct Talk: AsyncParsableCommand {
                 // The user who types a line needs no number to find it.
                 let parsed = try isInteractive ? Self.parsed(line) : Self.parsed(line, at: "line \(number)")
                 guard let operation = parsed else { continue }
-                guard try await session.perform(operation) else { return }
+                guard let prompt else {
+                    guard try await session.perform(operation) else { return }
+                    continue
+                }
+                guard try await prompt.performing({ try await session.perform(operation) }) else { return }
             } catch {
-                guard isInteractive, !Task.isCancelled, Failure.isOfOneOperation(error) else { throw error }
-                Console.report((error as? BLEError)?.named(as: peer) ?? error)
+                let isInterrupted = prompt?.isInterrupted == true && Failure.isInterruption(error)
+                guard isInteractive, !Task.isCancelled, isInterrupted || Failure.isOfOneOperation(error) else {
+                    throw error
+                }
+                if isInterrupted {
+                    Console.report(Failure(message: "interrupted", status: .interrupted))
+                } else {
+                    Console.report((error as? BLEError)?.named(as: peer) ?? error)
+                }
             }
         }
         try Task.checkCancellation()

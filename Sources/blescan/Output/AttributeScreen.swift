@@ -22,6 +22,8 @@ struct AttributeScreen {
         var hasLetters: Bool
         /// Whether UUIDs of 128 bits are beside the names.
         var hasLongUUIDs: Bool
+        /// Whether there is a value.
+        var hasValues: Bool
         var handleWidth = 0
         var nameWidth = 0
         var propertyWidth = 0
@@ -31,6 +33,7 @@ struct AttributeScreen {
         var nameColumn: Int { handleWidth + 2 }
     }
 
+    private static let valueTitle = "VALUE"
     private static let narrowestValue = 20
     private static let narrowestName = 16
 
@@ -62,8 +65,9 @@ struct AttributeScreen {
     // MARK: - Layout
 
     private func layout(of rows: [Row]) -> Layout {
+        let hasValues = rows.contains { $0.value != nil }
         var layouts = [(false, true), (true, true), (true, false)].map { hasLetters, hasLongUUIDs in
-            var layout = Layout(hasLetters: hasLetters, hasLongUUIDs: hasLongUUIDs)
+            var layout = Layout(hasLetters: hasLetters, hasLongUUIDs: hasLongUUIDs, hasValues: hasValues)
             let shown = rows.filter { !$0.isService }
             layout.handleWidth = (rows.map { 6 + 2 * $0.attribute.level }.max() ?? 6)
             layout.nameWidth = shown.map { ScreenText.width(name(of: $0, layout)) }.max() ?? 0
@@ -75,9 +79,8 @@ struct AttributeScreen {
         }
         guard let terminalWidth else { return layouts[0] }
         let longest = rows.compactMap { $0.value.map { ScreenText.width($0.whole) } }.max() ?? 0
-        for layout in layouts where (layout.valueColumn ?? 0) + min(longest, 2 * Self.narrowestValue) <= terminalWidth {
-            return layout
-        }
+        let valueWidth = hasValues ? max(Self.valueTitle.count, min(longest, 2 * Self.narrowestValue)) : 0
+        for layout in layouts where (layout.valueColumn ?? 0) + valueWidth <= terminalWidth { return layout }
         // The values, or the names, on several lines.
         let room = terminalWidth - layouts[2].nameColumn - layouts[2].propertyWidth - 4
         let nameWidth = min(layouts[2].nameWidth, room - Self.narrowestValue)
@@ -104,9 +107,9 @@ struct AttributeScreen {
         line.add(titles.first { $0.count <= layout.nameWidth } ?? "", .dim)
         line.pad(to: layout.nameColumn + layout.nameWidth + 2)
         line.add(layout.hasLetters ? "PROPS" : "PROPERTIES", .dim)
-        if let column = layout.valueColumn {
+        if layout.hasValues, let column = layout.valueColumn {
             line.pad(to: column)
-            line.add("VALUE", .dim)
+            line.add(Self.valueTitle, .dim)
         }
         return line
     }

@@ -182,7 +182,7 @@ enum Console {
 }
 
 extension StringProtocol {
-    /// The text with everything escaped that could control a terminal: control characters and marks of direction.
+    /// The text with everything escaped that could control a terminal, or has no shape there.
     var printable: String {
         // Nearly all text is plain.
         if utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return String(self) }
@@ -200,10 +200,5 @@ extension StringProtocol {
 
 extension Unicode.Scalar {
     /// Whether it could control a terminal, or has no shape there.
-    var isUnprintable: Bool {
-        switch properties.generalCategory {
-        case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .surrogate, .unassigned: true
-        default: false
-        }
-    }
+    var isUnprintable: Bool { AdvertisedName.isUnprintable(self) }
 }

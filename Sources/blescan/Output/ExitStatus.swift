@@ -88,11 +88,14 @@ struct Failure: Error, Hashable {
     let status: ExitStatus
     /// Whether results, or a recording, could not be written. The status of that is the one of a lost link.
     let isOfWriting: Bool
+    /// The code that failures of the library have for the same cause; `nil` if the status says enough.
+    let cause: BLEError.Code?
 
-    init(message: String, hint: String? = nil, status: ExitStatus) {
+    init(message: String, hint: String? = nil, status: ExitStatus, cause: BLEError.Code? = nil) {
         self.message = message
         self.hint = hint
         self.status = status
+        self.cause = cause
         isOfWriting = false
     }
 
@@ -101,11 +104,12 @@ struct Failure: Error, Hashable {
         self.message = message
         self.hint = hint
         status = .linkLost
+        cause = nil
         isOfWriting = true
     }
 
     /// The code in JSON.
-    var code: String { isOfWriting ? "notWritten" : status.code }
+    var code: String { isOfWriting ? "notWritten" : cause?.description ?? status.code }
 }
 
 extension Blescan {
@@ -318,6 +322,11 @@ extension Failure {
             return error.code != .disconnected && error.code != .cancelled
         }
         return error is Failure
+    }
+
+    /// Returns whether an error is the end of what was cancelled.
+    static func isInterruption(_ error: any Error) -> Bool {
+        error is CancellationError || (error as? BLEError ?? (error as? FailureAfterOthers)?.last)?.code == .cancelled
     }
 
     /// The last of several failures.

@@ -15,7 +15,14 @@ enum TerminalLine {
         Console.progress.end()
         // What was typed before the question is no reply to it.
         tcflush(STDIN_FILENO, TCIFLUSH)
-        await show(Array(prompt.printable.utf8))
+        let question = Array(prompt.printable.utf8)
+        await show(question)
+        // After ^Z and `fg` the lines of the shell are below the question, and what was typed is gone.
+        let repeating: @Sendable () -> Void = { _ = Console.write(question, to: STDERR_FILENO) }
+        let resumption = DispatchSource.makeSignalSource(signal: SIGCONT, queue: .global())
+        resumption.setEventHandler(handler: repeating)
+        resumption.resume()
+        defer { resumption.cancel() }
         let line = await read()
         if line == nil { await show([0x0A]) }
         return line

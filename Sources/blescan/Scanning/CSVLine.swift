@@ -72,7 +72,7 @@ struct FieldsArgument: Hashable, Sendable {
 /// Lines of comma-separated values.
 ///
 /// Spec: RFC 4180, with LF as the end of a line. A text of a device that a spreadsheet would take for a formula begins
-/// with an apostrophe.
+/// with an apostrophe. So does one that begins with an apostrophe itself: a reader removes one, and has the text.
 enum CSVLine {
     /// Returns the first line.
     static func header(_ fields: [CSVField]) -> [UInt8] {
@@ -115,7 +115,8 @@ enum CSVLine {
         // Spreadsheets skip blanks before a formula, and take full-width signs too.
         let start = text.unicodeScalars.first { !$0.properties.isWhitespace }
         let isFormula = start.map { "=+-@\u{FF1D}\u{FF0B}\u{FF0D}\u{FF20}".unicodeScalars.contains($0) } ?? false
-        return quoted((isFormula ? "'" : "") + text.printable)
+        let isMarked = text.unicodeScalars.first == "'"
+        return quoted((isFormula || isMarked ? "'" : "") + text.printable)
     }
 
     /// Scalar by scalar: a mark after a comma or a quote makes another character of it, and no other separator.

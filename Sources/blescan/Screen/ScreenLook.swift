@@ -17,7 +17,8 @@ extension ScreenLook {
         switch choice {
         case .always: isColoured = true
         case .never: isColoured = false
-        case .auto: isColoured = (environment("NO_COLOR") ?? "").isEmpty && environment("TERM") != "dumb"
+        case .auto:
+            isColoured = (environment("NO_COLOR") ?? "").isEmpty && !["", "dumb"].contains(environment("TERM") ?? "")
         }
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap(environment).first { !$0.isEmpty } ?? "C"
         let characters = locale.split(separator: ".").last?.uppercased() ?? ""

@@ -91,7 +91,7 @@ final class SelfTestRunner {
                 message: "this kernel has no Bluetooth [errno \(facts.radio.controllerSocket)]",
                 hint:
                     "Load its module: `modprobe bluetooth`; in a container, use the host's network. `blescan doctor` shows "
-                    + "more.", status: .noAdapter)
+                    + "more.", status: .noAdapter, cause: .unsupported)
         }
         let all = facts.radio.adapters
         let found = all.first { adapter in
@@ -145,13 +145,13 @@ final class SelfTestRunner {
             throw Failure(
                 message: "\(adapter.name) is blocked by rfkill",
                 hint: "`sudo blescan doctor --fix rfkill` removes the block.",
-                status: .noAdapter)
+                status: .noAdapter, cause: .blocked)
         }
         if !adapter.isUp, !rights.has(.netAdmin) {
             throw Failure(
                 message: "\(adapter.name) is off, and switching it on needs CAP_NET_ADMIN",
                 hint: "Run it as root, or switch the adapter on first: `sudo hciconfig \(adapter.name) up`.",
-                status: .noAdapter)
+                status: .noAdapter, cause: .adapterDown)
         }
         try refuseOwner(of: adapter)
         try refuseLinks(of: adapter)

@@ -237,7 +237,8 @@ extension ServedDevice {
                         let start = last.withLock(\.self).prefix(request.offset)
                         guard start.count == request.offset else { throw ATTRefusal(.invalidOffset) }
                         let value = Array(start) + request.value
-                        try echoes.add(value, of: request, sending: [value], from: target)
+                        let parts = value.parts(upTo: request.central.maximumUpdateLength)
+                        try echoes.add(value, of: request, sending: parts, from: target)
                         last.withLock { $0 = value }
                     case .reply(let target, let replies)?:
                         try echoes.add(

@@ -9,6 +9,7 @@ import Glibc
 // Duties
 // - Returns the lines that the user types, one for each call of `next`.
 // - Keeps the prompt below everything that is printed meanwhile (`hidden`).
+// - On ^C drops the line, or cancels the operation under way; the session ends only at an empty prompt (`interrupt`).
 // - Leaves the terminal to the shell on ^Z, takes it again when the program continues, and restores it at the end.
 //
 // Invariants
@@ -25,6 +26,10 @@ final class Prompt: Sendable {
         var typed: [UInt8] = []
         /// Whether a line is being typed.
         var isActive = false
+        /// Cancels the operation under way.
+        var cancel: (@Sendable () -> Void)?
+        /// Whether ^C has come since the last line was typed.
+        var isInterrupted = false
         /// The number of those who print at the moment.
         var printing = 0
         var isOver = false
@@ -59,11 +64,13 @@ final class Prompt: Sendable {
         let prompt = Prompt(line)
         prompt.watch()
         current.withLock { $0 = prompt }
+        Interrupt.offer { [weak prompt] in prompt?.interrupt() ?? false }
         return prompt
     }
 
     /// Restores the terminal.
     func end() {
+        Interrupt.offer(to: nil)
         Self.current.withLock { $0 = nil }
         state.withLock { state in
             for source in state.sources { source.cancel() }
@@ -83,6 +90,27 @@ final class Prompt: Sendable {
             wake.wake()
         }
     }
+
+    /// Runs `body`, an operation between two lines, in a task that ^C cancels.
+    func performing<Value: Sendable>(
+        _ body: @Sendable @escaping () async throws -> Value
+    ) async throws -> Value {
+        let task = Task { try await body() }
+        let isInterrupted = state.withLock { state in
+            state.cancel = { task.cancel() }
+            return state.isInterrupted
+        }
+        defer { state.withLock { $0.cancel = nil } }
+        if isInterrupted { task.cancel() }
+        return try await withTaskCancellationHandler {
+            try await task.value
+        } onCancel: {
+            task.cancel()
+        }
+    }
+
+    /// Whether ^C has come since the last line was typed.
+    var isInterrupted: Bool { state.withLock { $0.isInterrupted } }
 
     /// Runs `body`, which prints, with the prompt hidden meanwhile if there is one.
     static func hidden(_ body: () -> Void) {
@@ -121,14 +149,19 @@ final class Prompt: Sendable {
     private func read() -> String? {
         state.withLock { state in
             state.isActive = true
+            state.isInterrupted = false
             Self.draw(state)
         }
         let line = readLine()
-        state.withLock { state in
-            state.isActive = false
-            if state.printing == 0 { Self.write("\n") }
-        }
+        state.withLock { Self.leave(&$0) }
         return line
+    }
+
+    /// Leaves the row of the line, which is complete.
+    private static func leave(_ state: inout State) {
+        guard state.isActive else { return }
+        state.isActive = false
+        if state.printing == 0 { write("\n") }
     }
 
     private func readLine() -> String? {
@@ -165,7 +198,11 @@ final class Prompt: Sendable {
                 }
             }
             state.typed.removeFirst(taken)
-            if taken > 0, outcome == .typing { Self.draw(state) }
+            switch outcome {
+            // At once: a ^C from now on is for the operation.
+            case .line, .end: Self.leave(&state)
+            case .typing, .offers: if taken > 0 { Self.draw(state) }
+            }
             return outcome
         }
     }
@@ -177,6 +214,34 @@ final class Prompt: Sendable {
 
     private static func write(_ text: String) {
         _ = Console.write(Array(text.utf8), to: STDERR_FILENO)
+    }
+
+    /// ^C: drops the line that is being typed, or cancels the operation under way. What was typed for later goes with it,
+    /// as the terminal drops what was not read.
+    ///
+    /// - Returns: `false` at an empty prompt, and for a second ^C in one operation: the session is meant.
+    private func interrupt() -> Bool {
+        let (isTaken, cancel) = state.withLock { state -> (Bool, (@Sendable () -> Void)?) in
+            guard !state.isOver else { return (false, nil) }
+            if state.isActive {
+                guard !state.line.isEmpty else { return (false, nil) }
+                // The whole line stays on the terminal, as after its end.
+                _ = state.line.take(0x05)
+                Self.draw(state)
+                if state.printing == 0 { Self.write("^C\n") }
+                state.line.drop()
+                state.typed = []
+                Self.draw(state)
+                return (true, nil)
+            }
+            guard !state.isInterrupted else { return (false, nil) }
+            state.isInterrupted = true
+            state.typed = []
+            return (true, state.cancel)
+        }
+        // Not with the lock held: what is cancelled may print.
+        cancel?()
+        return isTaken
     }
 
     // MARK: The terminal

@@ -30,8 +30,7 @@ struct PromptLine: Sendable {
     private static let remembered = 200
 
     private let prompt: String
-    private let operations: [String]
-    private let attributes: [String]
+    private let completions: @Sendable ([String]) -> [String]
     private var text: [Unicode.Scalar] = []
     private var cursor = 0
     private var history: [String] = []
@@ -39,13 +38,19 @@ struct PromptLine: Sendable {
     private var recalled: (index: Int, draft: [Unicode.Scalar])?
     private var keys = ScreenKeyReader()
 
-    /// - Parameters:
-    ///   - operations: The words that are completed at the beginning of a line.
-    ///   - attributes: The words that are completed after the first one.
-    init(_ prompt: String, operations: [String] = [], attributes: [String] = []) {
+    /// - Parameter completions: Returns the words that may follow others, which begin the line.
+    init(_ prompt: String, completions: @escaping @Sendable ([String]) -> [String] = { _ in [] }) {
         self.prompt = prompt
-        self.operations = operations
-        self.attributes = attributes
+        self.completions = completions
+    }
+
+    /// Whether nothing is typed.
+    var isEmpty: Bool { text.isEmpty }
+
+    /// Drops what is typed; a line of the history stays there.
+    mutating func drop() {
+        (text, cursor, recalled) = ([], 0, nil)
+        keys = ScreenKeyReader()
     }
 
     /// Takes a byte of the keyboard.
@@ -142,8 +147,8 @@ struct PromptLine: Sendable {
     private mutating func complete() -> Outcome {
         let start = (text[..<cursor].lastIndex(of: " ") ?? -1) + 1
         let word = Self.string(text[start..<cursor])
-        let isFirst = text[..<start].allSatisfy { $0 == " " }
-        let matches = (isFirst ? operations : attributes).filter { $0.hasPrefix(word) }
+        let before = Self.string(text[..<start]).split(separator: " ").map(String.init)
+        let matches = completions(before).filter { $0.hasPrefix(word) }
         guard let first = matches.first else { return .typing }
         var common = first
         while !matches.allSatisfy({ $0.hasPrefix(common) }) { common.removeLast() }

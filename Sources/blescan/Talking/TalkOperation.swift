@@ -29,12 +29,7 @@ enum TalkOperation {
         switch name {
         case "read": self = .read(try Self.parsed(ReadWords.self, words, name).attribute)
         case "write":
-            // The bytes may stand alone: write fff2 dda5.
-            if words.count > 1, !words[1].hasPrefix("-") {
-                try Self.expectBytes(words[1], in: words)
-                words.insert("--hex", at: 1)
-            }
-            let parsed = try Self.parsed(WriteWords.self, words, name)
+            let parsed = try Self.parsed(WriteWords.self, try Self.withForm(words), name)
             self = .write(parsed.attribute, parsed.value, parsed.withoutResponse ? .withoutResponse : .withResponse)
         case "notify":
             let parsed = try Self.parsed(NotifyWords.self, words, name)
@@ -71,6 +66,23 @@ enum TalkOperation {
     /// Their names.
     static let names = ["read", "write", "notify", "stop", "wait", "explore", "help", "quit"]
 
+    /// Returns the words that may follow others, which begin a line: an operation, or what it can be performed on.
+    static func completions(after words: [String], in database: GATTDatabase) -> [String] {
+        func attributes(_ isOffered: (CharacteristicProperties) -> Bool) -> [String] {
+            Completions.names(of: database.characteristics.filter { isOffered($0.properties) }.map(\.uuid))
+        }
+        switch words.first {
+        case nil: return names
+        case "read": return attributes { $0.contains(.read) }
+        // Bytes follow the one attribute.
+        case "write" where words.count > 1: return []
+        case "write": return attributes { !$0.isDisjoint(with: [.write, .writeWithoutResponse]) }
+        case "notify", "stop": return attributes { $0.canSubscribe }
+        case "wait": return words.contains("--for") ? [] : ["--for"]
+        default: return []
+        }
+    }
+
     /// The operations that other tools have under another name.
     private static let synonyms = [
         "subscribe": "notify", "listen": "notify", "unsubscribe": "stop", "get": "read", "set": "write",
@@ -85,7 +97,8 @@ enum TalkOperation {
         notify ATTRIBUTE ... [--indications] subscribe: values are printed as they come
         stop [ATTRIBUTE ...]                unsubscribe
         wait [N] [--for TIME]               wait for N values (1), or for the time
-        explore                             list the attributes
+        explore                             list the attributes, without values
+        help                                explain the operations
         quit                                disconnect
         """
 
@@ -97,6 +110,27 @@ enum TalkOperation {
         } catch {
             throw failure(type.message(for: error), name)
         }
+    }
+
+    /// Returns the words of `write` with the option that bytes which stand alone are short for: write fff2 dda5.
+    ///
+    /// - Throws: `Failure` where there is no value, or no bytes in its place.
+    private static func withForm(_ words: [String]) throws(Failure) -> [String] {
+        let flags: Set = ["--without-response", "--big-endian"]
+        let places = words.indices.filter { !flags.contains(words[$0]) }
+        guard let attribute = places.first, !words[attribute].hasPrefix("-") else { return words }
+        guard let value = places.dropFirst().first else {
+            let example = "`write \(TalkWords.quoted(words[attribute])) 05a0`"
+            throw Failure(
+                message: "write: the bytes are missing",
+                hint: "They follow the attribute, as in \(example). Other forms are --text, --u8 to --u64, --i8 to "
+                    + "--i64, --f32, --f64 and --file.", status: .usage)
+        }
+        guard !words[value].hasPrefix("-") else { return words }
+        let others = words[..<value].filter { flags.contains($0) }
+        let ordered: [String] = [words[attribute]] + Array(words[value...]) + others
+        try expectBytes(ordered[1], in: ordered)
+        return [ordered[0], "--hex"] + Array(ordered.dropFirst())
     }
 
     private static func expectBytes(_ word: String, in words: [String]) throws(Failure) {

@@ -39,6 +39,38 @@ import Testing
         #expect(name.printable == "A\u{FFFD}\\u{1b}\\u{a}\\u{202e}B")
     }
 
+    /// One of each kind that has no shape, or could control a terminal: C0 and C1, soft hyphen, Arabic and Mongolian
+    /// marks, spaces without width, separators, marks of direction, byte order, annotations, tags, planes of private
+    /// use, and code points without a character.
+    @Test(
+        .row("O37"),
+        arguments: [
+            0x01, 0x7F, 0x85, 0x9F, 0xAD, 0x0378, 0x0600, 0x061C, 0x070F, 0x180E, 0x200B, 0x200D, 0x200F, 0x2028,
+            0x2029, 0x202A, 0x202E, 0x2060, 0x2065, 0x2069, 0x206F, 0xE000, 0xF8FF, 0xFDD0, 0xFEFF, 0xFFF9, 0xFFFB,
+            0xFFFF, 0x110BD, 0x1BCA0, 0x1D173, 0x1FFFE, 0xE0001, 0xE0041, 0xE007F, 0xF0000, 0x10FFFD,
+        ] as [UInt32])
+    func whatHasNoShapeIsEscaped(_ number: UInt32) throws {
+        let scalar = try #require(Unicode.Scalar(number))
+        let name = AdvertisedName(bytes: Array("a\(Character(scalar))b".utf8))
+        #expect(name.printable == "a\\u{\(String(number, radix: 16))}b")
+    }
+
+    @Test(arguments: ["Küche", "温度計", "e\u{301}", "🔥", "a\u{A0}b", "«½»"]) func otherNamesStay(_ name: String) {
+        #expect(AdvertisedName(bytes: Array(name.utf8)).printable == name)
+    }
+
+    /// A list of characters would be one of some version of Unicode.
+    @Test func theRuleIsThatOfTheCategories() {
+        let hidden: Set<Unicode.GeneralCategory> = [
+            .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .surrogate, .unassigned,
+        ]
+        for number in 0...0x10FFFF as ClosedRange<UInt32> {
+            guard let scalar = Unicode.Scalar(number) else { continue }
+            let isHidden = hidden.contains(scalar.properties.generalCategory)
+            if AdvertisedName.isUnprintable(scalar) != isHidden { Issue.record("U+\(String(number, radix: 16))") }
+        }
+    }
+
     @Test("the first of two wins, and all are kept", .row("A10"))
     func firstWins() throws {
         let data = try data("020106" + "02011A" + "030941410309424203030F1803030A1803FF4C0004FF4C0001")

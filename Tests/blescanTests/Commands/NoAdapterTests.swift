@@ -30,6 +30,26 @@ import Testing
         #expect(outcome.errors.contains("`blescan doctor` shows more."))
     }
 
+    /// A consequence, in front of the failure, would hide it.
+    @Test func theFailureIsReportedAlone() async throws {
+        guard !Self.kernelHasBluetooth else { return }
+        let folder = try TestFolder()
+        let outcome = try await BuiltProgram.run([
+            "serve", "demo:battery", "--pairing", "just-works", "--bonds", folder["bonds"],
+        ])
+        #expect(outcome.status == 69)
+        #expect(outcome.errors.hasPrefix("blescan: could not accept centrals: this kernel"), "\(outcome.errors)")
+    }
+
+    /// Scripts compare it.
+    @Test(arguments: [["scan"], ["explore", "AA:BB:CC:DD:EE:FF/public"], ["serve", "demo:battery"], ["selftest"]])
+    func theCodeIsTheSameInAllCommands(_ arguments: [String]) async throws {
+        guard !Self.kernelHasBluetooth else { return }
+        let outcome = try await BuiltProgram.run(arguments + ["--json"])
+        #expect(outcome.status == 69 && outcome.output.isEmpty)
+        #expect(outcome.errors.hasSuffix(#""code":"unsupported","status":69}"# + "\n"), "\(outcome.errors)")
+    }
+
     /// The real machine, not a simulated one.
     @Test func theDoctorReportsThatThereIsNoAdapter() async throws {
         guard !Self.kernelHasBluetooth else { return }

@@ -265,7 +265,7 @@ import Testing
     private static let receive: BluetoothUUID = "6e400002-b5a3-f393-e0a9-e50e24dcca9e"
     private static let send: BluetoothUUID = "6e400003-b5a3-f393-e0a9-e50e24dcca9e"
 
-    /// To the central that has written it alone, with and without a response, in order; a long one as far as it fits.
+    /// To the central that has written it alone, with and without a response, in order; a long one in several values.
     @Test func aSerialLineSendsBackWhatIsWritten() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
@@ -289,9 +289,12 @@ import Testing
             await phones[0].command([0x21], at: handle)
             try await phones[0].write(Array(1...30 as ClosedRange<UInt8>), to: Self.receive)
             var values: [[UInt8]] = []
-            for _ in 0..<3 { values.append(try await phones[0].nextValue().bytes) }
+            for _ in 0..<4 { values.append(try await phones[0].nextValue().bytes) }
             // 23 bytes of the usual MTU, of which three are no value.
-            #expect(values == [[0x68, 0x69], [0x21], Array(1...20 as ClosedRange<UInt8>)])
+            #expect(
+                values == [
+                    [0x68, 0x69], [0x21], Array(1...20 as ClosedRange<UInt8>), Array(21...30 as ClosedRange<UInt8>),
+                ])
             try await time.clock.sleep(for: .seconds(1))
             #expect(await phones[0].unreadValues.isEmpty)
             #expect(await phones[1].unreadValues.isEmpty)

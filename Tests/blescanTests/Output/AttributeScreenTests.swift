@@ -58,6 +58,22 @@ import Testing
         }
     }
 
+    /// As in `explore` of `talk`, which reads none, and where all values are short: the headings fit too.
+    @Test(arguments: [[], [1]] as [[UInt8]]) func theHeadingsFit(_ value: [UInt8]) throws {
+        let values: [AttributeHandle: AttributeTree.Reading] = value.isEmpty ? [:] : [0x0003: .value(value)]
+        for width in 30...160 as ClosedRange<Int> {
+            let screen = AttributeScreen(
+                AttributeTree(
+                    peer: "demo:uart", kind: nil, mtu: 23, connecting: .zero, discovering: .zero, isFromCache: false,
+                    isUnchecked: false, discoveryRequests: 0, allRequests: 0, database: Self.database,
+                    services: Self.database.services, values: values, interruption: nil, pairingAdvice: nil),
+                width: width)
+            for line in screen.table { #expect(line.width <= width, "\(width): \(line.plain)") }
+            let heading = try #require(screen.table.first).plain
+            #expect(heading.hasPrefix("HANDLE") && !(value.isEmpty && heading.contains("VALUE")), "\(heading)")
+        }
+    }
+
     /// However narrow, the reading of a System ID is whole, and bytes are not cut in the middle.
     @Test(arguments: widths) func theMeaningStays(_ width: Int) {
         let lines = Self.screen(width).lines

@@ -131,7 +131,7 @@ import Testing
         arguments: [
             ([], [:], true), (["--color", "never"], [:], false), (["--color=never"], [:], false),
             ([], ["NO_COLOR": "1"], false),
-            ([], ["TERM": "dumb"], false), (["--json"], [:], false),
+            ([], ["TERM": "dumb"], false), ([], ["TERM": ""], false), (["--json"], [:], false),
         ] as [([String], [String: String], Bool)])
     func failuresOnATerminalAreRed(_ options: [String], _ environment: [String: String], _ isColoured: Bool)
         async throws

@@ -130,6 +130,12 @@ import Testing
         #expect(table(line).contains("RuuviTag: temperature 24.31 °C, humidity 53.49 %, pressure 1000.44 hPa, "))
     }
 
+    /// The rule for plain lines is that for JSON.
+    @Test(.row("O37")) func whatHasNoShapeIsEscapedInTheTableToo() {
+        let text = table("0C09F3A08181E280AE7461671B")
+        #expect(text.contains(##""\u{e0041}\u{202e}tag\u{1b}""##), "\(text)")
+    }
+
     @Test func theFirstOfTwoValuesCounts() {
         #expect(json("04FF4C000104FF4C0002").contains(#""manufacturerData":{"004c":"01"}"#))
     }

@@ -35,6 +35,7 @@ import Testing
         ("a,b", "\"a,b\""), ("a\"b", "\"a\"\"b\""), ("a\r\n=b", "a\\u{d}\\u{a}=b"), ("\t=b", "'\\u{9}=b"),
         ("\u{1B}[31m", "\\u{1b}[31m"), ("a,\u{301}b", "\"a,\u{301}b\""), ("\"\u{301}", "\"\"\"\u{301}\""),
         ("=\u{301}cmd", "'=\u{301}cmd"), ("\u{FF1D}1", "'\u{FF1D}1"), (" =1", "' =1"),
+        ("'=1", "''=1"), ("'", "''"), ("'\u{301}x", "''\u{301}x"), (" '=1", " '=1"), ("it's", "it's"),
     ])
     func namesAreText(_ name: String, _ cell: String) {
         #expect(lines(name, [.name, .rssi]).last == cell + ",-41")

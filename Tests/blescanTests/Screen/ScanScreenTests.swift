@@ -125,13 +125,16 @@ import Testing
         }
         #expect(look(["TERM": "xterm", "LANG": "de_DE.UTF-8"]) == Self.coloured)
         #expect(look(["LANG": "C.utf8"]).isUnicode)
-        #expect(look(["LANG": "en_US.UTF-8", "LC_ALL": "C"]) == ScreenLook(isColoured: true, isUnicode: false))
+        #expect(
+            look(["TERM": "xterm", "LANG": "en_US.UTF-8", "LC_ALL": "C"])
+                == ScreenLook(isColoured: true, isUnicode: false))
         #expect(look(["LC_CTYPE": "de_DE.UTF-8@euro", "LANG": "C", "LC_ALL": ""]).isUnicode)
         #expect(!look(["LANG": "de_DE.ISO-8859-1"]).isUnicode)
         #expect(!look([:]).isUnicode)
-        #expect(!look(["NO_COLOR": "1"]).isColoured)
-        #expect(look(["NO_COLOR": ""]).isColoured, "an empty one says nothing")
+        #expect(!look(["TERM": "xterm", "NO_COLOR": "1"]).isColoured)
+        #expect(look(["TERM": "xterm", "NO_COLOR": ""]).isColoured, "an empty one says nothing")
         #expect(!look(["TERM": "dumb"]).isColoured)
+        #expect(!look(["TERM": ""]).isColoured && !look([:]).isColoured, "nothing is known of the terminal")
         #expect(look(["NO_COLOR": "1", "TERM": "dumb"], .always).isColoured)
         #expect(!look(["TERM": "xterm"], .never).isColoured)
     }

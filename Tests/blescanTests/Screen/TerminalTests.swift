@@ -196,6 +196,37 @@ struct TerminalTests {
         try await terminal.shows("blescan: 3 devices at the end")
     }
 
+    /// Otherwise nothing shows that it waits.
+    @Test func aQuestionIsRepeatedAfterTheShell() async throws {
+        let terminal = try await TmuxTerminal()
+        try await terminal.keys("clear; '\(BuiltProgram.url.path)' pair demo:lock --timeout 5m", "Enter")
+        try await terminal.shows("Passkey that demo:lock shows:")
+        try await terminal.keys("C-z")
+        try await terminal.shows("Stopped")
+        try await terminal.keys("clear; fg", "Enter")
+        try await terminal.shows("the question again") {
+            $0.contains("Passkey that demo:lock shows:") && !$0.contains("Stopped")
+        }
+        try await terminal.keys("123456", "Enter")
+        try await terminal.shows("bonded with demo:lock")
+    }
+
+    @Test func theLineOfTalkOutlivesTheShell() async throws {
+        let terminal = try await TmuxTerminal()
+        try await terminal.keys("clear; '\(BuiltProgram.url.path)' talk demo:uart", "Enter")
+        try await terminal.shows("demo:uart>")
+        try await terminal.keys("read 2a")
+        try await terminal.shows("demo:uart> read 2a")
+        try await terminal.keys("C-z")
+        try await terminal.shows("Stopped")
+        try await terminal.keys("clear; fg", "Enter")
+        try await terminal.shows("the line again") { $0.contains("demo:uart> read 2a") && !$0.contains("Stopped") }
+        try await terminal.keys("00", "Enter")
+        try await terminal.shows("\"Virtual UART\"")
+        try await terminal.keys("C-d")
+        try await terminal.shows("the shell") { $0.split(separator: "\n").last?.hasPrefix("ready>") == true }
+    }
+
     /// Only while the table is on the terminal, and only if the user wants it.
     @Test func theMouseIsBorrowed() async throws {
         let terminal = try await TmuxTerminal()

@@ -644,6 +644,7 @@ import Testing
             await $0.powerOff()
         }
         #expect(off?.status == .noAdapter && off?.message.contains("CAP_NET_ADMIN") == true)
+        #expect(off?.code == "adapterDown")
         // Without that right, the kernel's choice cannot be observed; everything else can.
         let report = try await Self.report(before: { await $0.setPermissions([.commands]) })
         let choice = try #require(report.results.first { $0.check == .kernelChoice }).judgement
@@ -691,6 +692,15 @@ import Testing
     @Test func anAdapterThatIsNotThereIsNamed() async throws {
         let failure = try await Self.refusal(SelfTestPlan(), .named("hci7")) { _ in }
         #expect(failure?.status == .noAdapter && failure?.hint?.contains("hci0") == true)
+        #expect(failure?.code == "noAdapter")
+    }
+
+    /// In JSON a cause has the same code as in the other commands, which is that of the library.
+    @Test func aKernelWithoutBluetoothHasItsCode() throws {
+        var facts = SystemFacts()
+        facts.radio = RadioFacts(controllerSocket: 97, managementSocket: 97, linkSocket: 97)
+        let failure = try #require(throws: Failure.self) { try SelfTestRunner.find(.first, in: facts) }
+        #expect(failure.code == "unsupported" && failure.status == .noAdapter)
     }
 
     // MARK: The air and a peer

@@ -1,6 +1,7 @@
 import ArgumentParser
 import BLECore
 import BLELinux
+import BareBLE
 import BareBLETestKit
 import Foundation
 import Glibc
@@ -24,6 +25,27 @@ import Testing
     func theOperationThatIsMeantIsNamed(_ line: String, _ name: String) throws {
         let failure = try #require(throws: Failure.self) { try TalkOperation(line) }
         #expect(failure.hint == "Did you mean \(name)?" && failure.status == .usage)
+    }
+
+    /// Bytes alone are what a line has mostly; the options may stand anywhere.
+    @Test(arguments: ["write ff02", "write ff02 --without-response", "write --without-response ff02"])
+    func bytesThatAreMissingAreAskedFor(_ line: String) throws {
+        let failure = try #require(throws: Failure.self) { try TalkOperation(line) }
+        #expect(failure.message == "write: the bytes are missing" && failure.status == .usage)
+        #expect(failure.hint?.contains("`write ff02 05a0`") == true)
+    }
+
+    @Test(arguments: [
+        "write ff02 05a0 --without-response", "write --without-response ff02 05a0",
+        "write ff02 --without-response 05a0", "write ff02 --hex 05a0 --without-response",
+    ])
+    func optionsOfAWriteStandAnywhere(_ line: String) throws {
+        guard case .write(let attribute, let value, .withoutResponse) = try TalkOperation(line) else {
+            Issue.record("it is no write: \(line)")
+            return
+        }
+        #expect(attribute.text == "ff02")
+        #expect(try value.bytes() == [0x05, 0xA0])
     }
 
     /// A battery monitor: the response to a request is three notifications, later.
@@ -91,6 +113,24 @@ import Testing
         #expect(talk.status == 0, "\(talk.errors)")
         #expect(
             try talk.objects().filter { $0["event"] != nil }.map { $0["hex"] as? String } == ["0177", "0277", "0377"])
+    }
+
+    /// With no device at hand, demo:uart shows it: three packets of 20 bytes for one write.
+    @Test func aLongWriteComesBackInParts() async throws {
+        let bytes = Hex.encode(Array(1...60 as ClosedRange<UInt8>))
+        let parts = stride(from: 0, to: 120, by: 40).map { String(bytes.dropFirst($0).prefix(40)) }
+        let after = try await BuiltProgram.run([
+            "notify", "demo:uart", "nordic-uart-tx", "--mtu", "23", "--after", "nordic-uart-rx=\(bytes)", "-n", "3",
+            "--for", "20s", "-j",
+        ])
+        #expect(after.status == 0, "\(after.errors)")
+        #expect(try after.objects().map { $0["hex"] as? String } == parts)
+        let talk = try await BuiltProgram.run([
+            "talk", "demo:uart", "--mtu", "23", "notify nordic-uart-tx", "write nordic-uart-rx \(bytes)",
+            "wait 3 --for 20s", "--json",
+        ])
+        #expect(talk.status == 0, "\(talk.errors)")
+        #expect(try talk.objects().filter { $0["event"] != nil }.map { $0["hex"] as? String } == parts)
     }
 
     @Test func aWaitThatIsNotFulfilledEndsIt() async throws {
@@ -375,14 +415,62 @@ import Testing
         #expect(terminal.text.components(separatedBy: "nobody reads").count == 2, "it is said once")
     }
 
-    @Test(arguments: ["", "notify 2a19\nwait\n"]) func itCanBeInterrupted(_ keys: String) async throws {
+    /// At an empty prompt ^C ends the session, as in the middle of an operation without a prompt of its own.
+    @Test(arguments: ["xterm", "dumb"]) func itCanBeInterrupted(_ kind: String) async throws {
+        let terminal = try PseudoTerminal()
+        let program = try RunningProgram(
+            ["talk", "demo:battery"], errors: terminal, keyboard: terminal, environment: ["TERM": kind])
+        try await terminal.shown("demo:battery> ")
+        if kind == "dumb" {
+            terminal.type("notify 2a19\nwait\n")
+            try await terminal.shown("subscribed to 0x0008")
+        }
+        program.signal(SIGINT)
+        #expect(try await program.outcome().status == 130)
+    }
+
+    /// As a shell does.
+    @Test func anInterruptDropsTheLine() async throws {
         let terminal = try PseudoTerminal()
         let program = try RunningProgram(["talk", "demo:battery"], errors: terminal, keyboard: terminal)
         try await terminal.shown("demo:battery> ")
-        terminal.type(keys)
-        if !keys.isEmpty { try await terminal.shown("subscribed to 0x0008") }
+        terminal.type("reed 2a")
+        try await terminal.shown("> reed 2a")
         program.signal(SIGINT)
-        #expect(try await program.outcome().status == 130)
+        try await terminal.shown("> reed 2a^C\n\r\u{1B}[Kdemo:battery> ")
+        terminal.type("read 2a00\n")
+        try await program.printed("Virtual battery")
+        terminal.type("quit\n")
+        #expect(try await program.outcome().status == 0)
+    }
+
+    /// The session, its link and its subscriptions go on.
+    @Test func anInterruptEndsTheOperation() async throws {
+        let peripheral = VirtualPeripheral(.battery)
+        let peer = try SocketPeer(link: try await peripheral.connect())
+        let terminal = try PseudoTerminal(columns: 200)
+        let program = try RunningProgram(["talk", "unix:\(peer.path)"], errors: terminal, keyboard: terminal)
+        let prompt = "unix:\(peer.path)> "
+        try await terminal.shown(prompt)
+        terminal.type("notify 2a19\n")
+        try await terminal.shown("subscribed to 0x0008")
+        for _ in 0..<2 {
+            let count = terminal.text.components(separatedBy: "interrupted").count
+            terminal.type("wait 5 --for 1h\n")
+            try await waited(for: "the line is complete") {
+                terminal.text.components(separatedBy: "wait 5 --for 1h\n").count == count + 1
+            }
+            program.signal(SIGINT)
+            try await waited(for: "the wait has ended, and the prompt is back") {
+                let parts = terminal.text.components(separatedBy: "interrupted")
+                return parts.count == count + 1 && parts.last?.contains(prompt) == true
+            }
+        }
+        _ = try await peripheral.notify(0x2A19, [0x07])
+        try await program.printed("7 %")
+        terminal.type("quit\n")
+        #expect(try await program.outcome().status == 0)
+        #expect(peer.packets.last { $0.first == 0x12 }?.suffix(2) == [0, 0], "unsubscribed at the end")
     }
 
     @Test func theEndOfTheInputEndsIt() async throws {
@@ -427,7 +515,9 @@ import Testing
 /// The line at the prompt.
 @Suite struct PromptLineTests {
     private func line() -> PromptLine {
-        PromptLine("uart> ", operations: ["read", "write", "wait"], attributes: ["nordic-uart-rx", "nordic-uart-tx"])
+        PromptLine("uart> ") { words in
+            words.isEmpty ? ["read", "write", "wait"] : ["nordic-uart-rx", "nordic-uart-tx"]
+        }
     }
 
     /// Returns the lines that are complete after these keys, and what is on the terminal then.
@@ -462,6 +552,33 @@ import Testing
         for byte in "read nordic-uart-".utf8 { #expect(line.take(byte) == .typing) }
         #expect(line.take(0x09) == .offers(["nordic-uart-rx", "nordic-uart-tx"]))
         #expect(line.drawn(columns: 40).hasSuffix("read nordic-uart-"))
+    }
+
+    /// What an operation cannot be performed on is no offer. The belt of the tests of `browse` has one of each kind.
+    @Test(arguments: [
+        ("read", ["device-name", "body-sensor-location", "battery-level"]),
+        ("write", ["heart-rate-control-point", "nordic-uart-rx", "fff1"]),
+        ("notify", ["heart-rate-measurement", "battery-level", "fff1"]),
+        ("stop", ["heart-rate-measurement", "battery-level", "fff1"]), ("wait", ["--for"]), ("explore", []),
+        ("write fff1", []), ("wait 5 --for", []),
+    ])
+    func whatIsOfferedFits(_ words: String, _ offers: [String]) {
+        let words = words.split(separator: " ").map(String.init)
+        #expect(TalkOperation.completions(after: words, in: Browsed.belt) == offers)
+    }
+
+    @Test func anOperationIsOfferedFirst() {
+        #expect(TalkOperation.completions(after: [], in: GATTDatabase()) == TalkOperation.names)
+    }
+
+    @Test func aLineCanBeDropped() {
+        var line = line()
+        for byte in "read x\u{1B}".utf8 { _ = line.take(byte) }
+        #expect(!line.isEmpty)
+        line.drop()
+        #expect(line.isEmpty && line.drawn(columns: 40).hasSuffix("uart> "))
+        for byte in "[wait".utf8 { _ = line.take(byte) }
+        #expect(line.take(0x0A) == .line("[wait"))
     }
 
     @Test func theEndIsAnEmptyLinesOnly() {
