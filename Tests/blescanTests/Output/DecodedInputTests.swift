@@ -114,7 +114,6 @@ import Testing
 
     /// A name with a soft hyphen, annotation marks, an invisible tag, and a private-use character: RFC 8259, 7 defines
     /// how those beyond 16 bits are escaped.
-    /// beyond 16 bits are escaped.
     @Test(.row("O37")) func whatHasNoShapeIsEscapedInJSONToo() {
         let name = "L\u{ad}a\u{fff9}m\u{fffb}p\u{e0041}e\u{e000} ä🔥"
         let bytes = Array(name.utf8)
