@@ -88,12 +88,12 @@ struct DevicePage {
     private var facts: [Fact] {
         let scanResult = row.scanResult
         var strength = scanResult.rssi.map { "\($0) dBm" } ?? "not measured"
-        if let average = row.strength, let range = row.range {
+        if let average = row.average, let range = row.range {
             strength += ", \(average) on average, between \(range.lowerBound) and \(range.upperBound)"
         }
         var facts = [
             "RSSI      \(strength)", trace,
-            "packets   \(scanResult.count), the first \(Self.ago(now - scanResult.firstSeen)), "
+            "packets   \(row.count), the first \(Self.ago(now - row.began)), "
                 + "the last \(Self.ago(row.silence(at: now)))",
         ]
         if let interval = scanResult.interval {
