@@ -5,6 +5,8 @@ struct DevicePage {
     let row: ScreenRow
     let area: ScreenArea
     let now: BootInstant
+    /// Whether it is a device of a recording.
+    var isRecorded = false
 
     /// A line of the page, and the column in which its continuation begins.
     private struct Fact {
@@ -33,7 +35,8 @@ struct DevicePage {
         ]
         if let name = row.name { parts.append(("  " + name, .bold)) }
         let needed = parts.reduce(0) { $0 + ScreenText.width(ScreenText.shown($1.0, area.look)) }
-        let keys = ["c connect · Esc back · q quit", "Esc back · q quit"]
+        let open = isRecorded ? "c recorded link" : "c connect"
+        let keys = [open + " · Esc back · q quit", "Esc back · q quit"]
         return .title(
             parts, keys: keys.first { needed + $0.count + 2 <= area.columns } ?? "Esc back", area.columns, area.look)
     }
