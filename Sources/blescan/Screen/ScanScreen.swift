@@ -210,8 +210,8 @@ struct ScanScreen: Sendable {
     /// Goes forward in a recording, or back; the table moves again.
     mutating func seek(by step: Duration, at now: BootInstant) -> ScreenAction {
         guard isRecorded else { return .none }
-        if let obstacle = obstacle(to: step) {
-            report(obstacle)
+        if let reason = obstacle(to: step) {
+            report(reason)
             return .none
         }
         if isFrozen { toggleFreeze(at: now) }
@@ -427,7 +427,8 @@ extension ScanScreen: LiveContent {
         if !filter.isEmpty, !devices.isEmpty { return "no device matches the filter; Esc clears it" }
         if !devices.isEmpty { return "all devices are hidden; d shows them" }
         return isRecorded
-            ? "so far no device was heard in the recording; l lists the recorded links" : "no device was heard so far"
+            ? "no device is heard at this time of the recording; l lists the recorded links"
+            : "no device is heard at the moment"
     }
 
     /// The selected device, unless the filter hides it.

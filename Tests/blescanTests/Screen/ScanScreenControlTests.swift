@@ -390,10 +390,10 @@ import Testing
     @Test(arguments: [ScreenKey.enter, .character("c")]) func withoutADeviceTheReasonIsReported(_ key: ScreenKey) {
         let air = Air()
         #expect(air.action(key) == .none)
-        #expect(air.lines().last == "no device was heard so far")
+        #expect(air.lines().last == "no device is heard at the moment")
         air.screen.begin(at: air.now, canGoBack: true)
         #expect(air.action(key) == .none)
-        #expect(air.lines().last == "so far no device was heard in the recording; l lists the recorded links")
+        #expect(air.lines().last == "no device is heard at this time of the recording; l lists the recorded links")
         air.hear("C0:00:00:00:00:01", -50)
         air.press(.character("d"))
         #expect(air.action(key) == .none)
