@@ -143,7 +143,7 @@ struct BrowseScreen: Sendable {
         guard let row = attributes.first(where: { $0.type == 0x2A00 }),
             case .value(let bytes)? = values[row.handle]?.reading, let first = bytes.first, first != 0
         else { return nameInTable }
-        // Many devices fill their names with zeros, and some have other things behind them.
+        // Many devices fill their names with zeros, and some have other bytes after these.
         return String(decoding: bytes.prefix(while: { $0 != 0 }), as: UTF8.self)
     }
 

@@ -35,7 +35,7 @@ struct ScanBrowser: Sendable {
     private var recorded = RecordedLinks()
     /// The recorded link that is shown.
     private var shown: RecordedLinks.ID?
-    /// The list of the recorded links; a link is shown in front of it, the table behind it.
+    /// The list of the recorded links, where it is shown before the table; a link is shown before it.
     private var list: RecordedLinkList?
 
     /// The screen of the link that is shown.

@@ -386,7 +386,7 @@ import Testing
         #expect(air.lines()[2].contains("19.0 °C  48.8 %"), "\(air.lines()[2])")
     }
 
-    /// A key that can do nothing says so.
+    /// A key that can do nothing reports why.
     @Test(arguments: [ScreenKey.enter, .character("c")]) func withoutADeviceTheReasonIsReported(_ key: ScreenKey) {
         let air = Air()
         #expect(air.action(key) == .none)
