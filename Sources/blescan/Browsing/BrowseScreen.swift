@@ -53,10 +53,21 @@ struct BrowseScreen: Sendable {
         /// The numbers of the values so far, the first one of each.
         fileprivate(set) var plot = ValuePlot()
         fileprivate(set) var isSubscribed = false
+        /// Whether it was written since it was read or sent: what the peer made of that is not known.
+        fileprivate(set) var isOutdated = false
+        /// The last values that the peer has sent, the oldest first.
+        fileprivate(set) var sent: [[UInt8]] = []
+        /// The number of values that the peer had sent when the last write began.
+        fileprivate var countAtWrite = 0
+        /// The line that was typed for the last write.
+        fileprivate(set) var lastTyped: String?
         /// The operation in progress.
         fileprivate var operation: Operation?
         /// Whether an operation is in progress.
         var isBusy: Bool { operation != nil }
+
+        /// The sent values that are kept.
+        private static let sentLimit = 3
     }
 
     /// A message about the last operation.
@@ -75,7 +86,11 @@ struct BrowseScreen: Sendable {
     /// The given options of the link, as words of a command.
     private let linkOptions: [String]
     /// The name in the table, if it comes from there.
-    private let nameInTable: String?
+    var nameInTable: String?
+    /// The title of a recorded link whose peer's address was not recorded.
+    let linkTitle: String
+    /// How far the recording is; `nil` for a link on air.
+    var position: String?
     private(set) var area: ScreenArea
     private(set) var link: Link
     private(set) var view = View.tree
@@ -106,15 +121,17 @@ struct BrowseScreen: Sendable {
     /// - Parameters:
     ///   - name: The name in the table.
     ///   - isRecorded: Whether it shows a recording, and there is no link.
+    ///   - linkTitle: The title of a recorded link without an address.
     ///   - linkOptions: The given options of the link, as words of a command.
     init(
-        _ peer: PeerArgument?, name: String? = nil, isRecorded: Bool = false, linkOptions: [String] = [],
-        in area: ScreenArea, at now: BootInstant
+        _ peer: PeerArgument?, name: String? = nil, isRecorded: Bool = false, linkTitle: String = "a recorded link",
+        linkOptions: [String] = [], in area: ScreenArea, at now: BootInstant
     ) {
         self.peer = peer
         self.linkOptions = linkOptions
         self.area = area
         nameInTable = name
+        self.linkTitle = linkTitle
         link = isRecorded ? .recorded : .connecting(since: now, isSearching: peer?.isUntyped ?? false)
     }
 
@@ -124,11 +141,10 @@ struct BrowseScreen: Sendable {
     /// The peer's own name, or that of the table.
     var name: String? {
         guard let row = attributes.first(where: { $0.type == 0x2A00 }),
-            case .value(let bytes)? = values[row.handle]?.reading,
-            // Many devices fill their names with zeros.
-            let last = bytes.lastIndex(where: { $0 != 0 })
+            case .value(let bytes)? = values[row.handle]?.reading, let first = bytes.first, first != 0
         else { return nameInTable }
-        return String(decoding: bytes[...last], as: UTF8.self)
+        // Many devices fill their names with zeros, and some have other bytes after these.
+        return String(decoding: bytes.prefix(while: { $0 != 0 }), as: UTF8.self)
     }
 
     /// The attributes that are shown: all but those of folded services.
@@ -164,15 +180,19 @@ struct BrowseScreen: Sendable {
         switch values[row.handle]?.reading {
         case nil: return nil
         case .refused(let error): return ValueText(refusal: error)
-        case .value(let bytes):
-            if showsBytes { return ValueText(bytes, nil) }
-            guard let type = row.type else { return ValueText(bytes, ValueDescription.of(bytes, uuid: nil)) }
-            let meaning = database.meaning(of: bytes, at: row.handle, type) { descriptor in
-                guard case .value(let bytes)? = values[descriptor]?.reading else { return nil }
-                return bytes
-            }
-            return ValueText(bytes, meaning)
+        case .value(let bytes): return text(of: bytes, at: row)
         }
+    }
+
+    /// Returns a value of an attribute as text.
+    func text(of bytes: [UInt8], at row: AttributeRow) -> ValueText {
+        if showsBytes { return ValueText(bytes, nil) }
+        guard let type = row.type else { return ValueText(bytes, ValueDescription.of(bytes, uuid: nil)) }
+        let meaning = database.meaning(of: bytes, at: row.handle, type) { descriptor in
+            guard case .value(let bytes)? = values[descriptor]?.reading else { return nil }
+            return bytes
+        }
+        return ValueText(bytes, meaning)
     }
 
     /// The command that is equivalent to the last key, or that shows the selected attribute.
@@ -180,15 +200,32 @@ struct BrowseScreen: Sendable {
         guard let row = selectedRow else { return nil }
         if let typed {
             guard let write = try? parsed(typed, for: row) else { return EquivalentCommand(about: row, of: target) }
-            return .writing(write.bytes, to: row.handle, of: target, write.kind)
+            return writing(write.bytes, to: row, write.kind)
         }
         if let lastCommand, lastCommand.handle == row.handle { return lastCommand.command }
         return EquivalentCommand(about: row, of: target)
     }
 
+    /// Returns the command for a write; with the values that the peer sends then, if any of the service are subscribed
+    /// to, where that command writes in the same way.
+    private func writing(
+        _ bytes: [UInt8], to row: AttributeRow, _ kind: Peripheral.WriteKind
+    ) -> EquivalentCommand {
+        let handles = database.services.first { $0.handles.contains(row.handle) }?.handles
+        let sent = attributes.map(\.handle).filter { handles?.contains($0) == true && value(of: $0).isSubscribed }
+        let isUsual = row.properties.contains(.write) == (kind == .withResponse)
+        guard row.kind == .characteristic, isUsual, !sent.isEmpty, !bytes.isEmpty else {
+            return .writing(bytes, to: row.handle, of: target, kind)
+        }
+        return .subscribing(to: sent, writing: bytes, to: row.handle, of: target)
+    }
+
     private var target: EquivalentCommand.Target {
         EquivalentCommand.Target(peer: peer?.description ?? "PEER", options: linkOptions)
     }
+
+    /// The line of the last write to the selected attribute.
+    var recalled: String? { selected.flatMap { value(of: $0).lastTyped } }
 
     /// Whether a value can be read or written now.
     var isConnected: Bool {
@@ -224,8 +261,9 @@ extension BrowseScreen {
         case .unreadable(let handle, let error):
             show(handle)
             values[handle, default: Value()].reading = .refused(error)
+            values[handle]?.isOutdated = false
         case .written(let handle, let count, let kind):
-            values[handle]?.operation = nil
+            values[handle]?.written()
             let isConfirmed = kind == .withResponse
             let attribute = CharacteristicReference.handle(handle)
             notice = .done(
@@ -241,6 +279,8 @@ extension BrowseScreen {
             // A value that is being typed stays: its next digit would be a key, and d or c leave the screen or connect.
             link = .none
             for handle in values.keys {
+                // The peer may have carried out a write that it has not responded to.
+                if values[handle]?.operation == .write { values[handle]?.written() }
                 values[handle]?.operation = nil
                 // The peer keeps the configuration only of a client with a bond.
                 if values[handle]?.isSubscribed == true { configured(handle, nil, at: now) }
@@ -252,7 +292,9 @@ extension BrowseScreen {
 
     /// Adds the number of a value to those of its attribute, if it has one.
     private mutating func plot(_ bytes: [UInt8], at handle: AttributeHandle) {
-        guard let type = attributes.first(where: { $0.handle == handle })?.type,
+        // The bits of a descriptor are no measurements.
+        guard let row = attributes.first(where: { $0.handle == handle }), row.kind == .characteristic,
+            let type = row.type,
             let field = ValueDescription.of(bytes, uuid: type)?.fields.first(where: { $0.number != nil }),
             let number = field.number
         else { return }
@@ -271,9 +313,7 @@ extension BrowseScreen {
             if let type = former[row.handle], type != row.type { values[row.handle] = nil }
         }
         if link == .recorded {
-            for handle in values.keys.sorted() where handles.insert(handle).inserted {
-                attributes.append(.unknown(at: handle))
-            }
+            for handle in values.keys.sorted() where handles.insert(handle).inserted { addUnknown(at: handle) }
         } else {
             values = values.filter { handles.contains($0.key) }
         }
@@ -286,11 +326,33 @@ extension BrowseScreen {
         top = 0
     }
 
+    /// Takes over what the user has chosen on the screen of the same recorded link at another time.
+    mutating func resume(_ former: BrowseScreen) {
+        (area, nameInTable, showsBytes, top) = (former.area, former.nameInTable, former.showsBytes, former.top)
+        folded = former.folded.intersection(database.services.map(\.handles))
+        guard former.isChosen, let handle = former.selected, attributes.contains(where: { $0.handle == handle }) else {
+            return
+        }
+        selected = handle
+        isChosen = true
+    }
+
+    /// Reports something that a key could not do, until the next key.
+    mutating func report(_ text: String) {
+        notice = .done(text)
+    }
+
     /// A recorded client may have known an attribute without discovering it.
     private mutating func show(_ handle: AttributeHandle) {
         guard link == .recorded, !attributes.contains(where: { $0.handle == handle }) else { return }
-        attributes.append(.unknown(at: handle))
+        addUnknown(at: handle)
         selected = selected ?? handle
+    }
+
+    /// Adds an attribute of which only the handle is known, in its place among the others.
+    private mutating func addUnknown(at handle: AttributeHandle) {
+        let place = attributes.firstIndex { $0.handle > handle } ?? attributes.endIndex
+        attributes.insert(.unknown(at: handle), at: place)
     }
 
     private mutating func subscriptionChanged(_ handle: AttributeHandle, _ isSubscribed: Bool, at now: BootInstant) {
@@ -319,6 +381,7 @@ extension BrowseScreen {
         }
         values[descriptor.handle, default: Value()].reading = bytes.map { AttributeTree.Reading.value($0) }
         values[descriptor.handle]?.changed = now
+        values[descriptor.handle]?.isOutdated = false
     }
 }
 
@@ -329,14 +392,35 @@ extension BrowseScreen.Value {
         switch origin {
         // All values are read once, at first, whatever else is in progress.
         case .read: if operation == .read { operation = nil }
-        case .sent: count += 1
+        case .sent: keep(bytes)
         case .sentAfter(let lost):
-            count += 1
+            keep(bytes)
             dropped += lost
         }
         // The first one is no change.
         if former != nil && former != bytes || origin != .read { changed = now }
         reading = .value(bytes)
+        isOutdated = false
+    }
+
+    /// The peer has sent a value.
+    private mutating func keep(_ bytes: [UInt8]) {
+        count += 1
+        sent.append(bytes)
+        if sent.count > Self.sentLimit { sent.removeFirst() }
+    }
+
+    fileprivate mutating func writeBegins(_ line: String) {
+        operation = .write
+        countAtWrite = count
+        lastTyped = line
+    }
+
+    /// A write has ended, and may have changed the value.
+    fileprivate mutating func written() {
+        operation = nil
+        // Some peers send the new value before their response.
+        if case .value? = reading, count == countAtWrite { isOutdated = true }
     }
 }
 
@@ -493,7 +577,10 @@ extension BrowseScreen: LiveContent {
         case .clear: typed = ""
         case .escape: typed = nil
         case .enter: return write(line)
-        case .up, .down, .left, .right, .pageUp, .pageDown, .home, .end, .delete, .redraw, .click: return .none
+        case .up:
+            guard let last = recalled else { return .none }
+            typed = last
+        case .down, .left, .right, .pageUp, .pageDown, .home, .end, .delete, .redraw, .click: return .none
         }
         notice = nil
         return .none
@@ -509,8 +596,8 @@ extension BrowseScreen: LiveContent {
             let (bytes, kind) = try parsed(line, for: row)
             typed = nil
             notice = nil
-            lastCommand = (row.handle, .writing(bytes, to: row.handle, of: target, kind))
-            values[row.handle, default: Value()].operation = .write
+            lastCommand = (row.handle, writing(bytes, to: row, kind))
+            values[row.handle, default: Value()].writeBegins(line)
             return .link(.write(row.handle, bytes, kind))
         } catch {
             // The line stays, to be corrected.

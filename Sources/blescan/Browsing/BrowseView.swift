@@ -75,7 +75,7 @@ struct BrowseView {
         var parts: [(String, ScreenStyle)] = []
         let name = screen.name
         if let name { parts.append((name + "  ", .bold)) }
-        parts.append((screen.peer?.title ?? "a recorded link", name == nil ? .bold : []))
+        parts.append((screen.peer?.title ?? screen.linkTitle, name == nil ? .bold : []))
         let (state, style) = state
         let whole = parts.reduce(state.count + 2) { $0 + ScreenText.width(ScreenText.shown($1.0, look)) }
         let isLinked = ![.none, .recorded].contains(screen.link)
@@ -109,7 +109,7 @@ struct BrowseView {
             let row = Sparkline.text(numbers, between: -100, and: -36, look)
             return ("connected  MTU \(mtu)  \(strength) dBm \(row)", .green)
         case .none: return ("disconnected", .red)
-        case .recorded: return ("recorded", .yellow)
+        case .recorded: return ("recorded" + (screen.position.map { " at " + $0 } ?? ""), .yellow)
         }
     }
 
@@ -139,8 +139,10 @@ struct BrowseView {
     }
 
     private func countText(of value: BrowseScreen.Value) -> String {
-        value.count == 0 ? "" : (look.isUnicode ? "×" : "x") + String(value.count)
+        value.count == 0 ? "" : mark(ofValue: value.count)
     }
+
+    private func mark(ofValue number: Int) -> String { (look.isUnicode ? "×" : "x") + String(number) }
 
     /// The age of the last value that the peer has sent; empty without one. The values of a recording come all at once.
     private func ageText(of value: BrowseScreen.Value) -> String {
@@ -226,8 +228,15 @@ struct BrowseView {
         }
         // A selected line has one style, but for the mark of what has changed.
         let style: ScreenStyle = line.style.isEmpty ? text.style : []
+        guard !value.isOutdated else {
+            let shown = Self.former + text.line(in: width - Self.former.count)
+            return line.add(shown, line.style.isEmpty ? .dim : [], column: width)
+        }
         line.add(text.line(in: width), isFresh(value) ? style.union(.bold) : style, column: width)
     }
+
+    /// The mark of a value from before a write.
+    private static let former = "was "
 
     // MARK: Below the tree
 
@@ -265,14 +274,24 @@ struct BrowseView {
         }
         guard let value = screen.text(of: row) else { return result }
         let most = max(1, area.rows / 6)
-        let texts = value.lines(in: max(1, area.columns - 8))
+        let room = max(1, area.columns - 8)
+        let texts = value.lines(in: room)
         for (number, text) in texts.prefix(most).enumerated() {
             var line = area.empty
             line.skip(8)
             let isCut = number == most - 1 && texts.count > most
-            line.add(isCut ? text + (look.isUnicode ? " …" : " ...") : text, value.style)
+            line.add(isCut ? text + (look.isUnicode ? " …" : " ...") : text, known.isOutdated ? .dim : value.style)
             result.append(line)
         }
+        if known.isOutdated {
+            var line = area.empty
+            line.skip(8)
+            line.add(
+                "from before the last write" + (screen.isConnected && canRead(row) ? "; r reads it again" : ""),
+                .yellow)
+            result.append(line)
+        }
+        result += sentLines(known, of: row)
         if known.plot.hasSeveral, let changed = known.changed {
             var line = area.empty
             line.skip(8)
@@ -281,6 +300,24 @@ struct BrowseView {
             result.append(line)
         }
         return result
+    }
+
+    /// The last values that the peer has sent, the newest first, but for the one that is shown as the value. Numbers are
+    /// drawn instead, with more of them.
+    private func sentLines(_ known: BrowseScreen.Value, of row: AttributeRow) -> [ScreenLine] {
+        guard !known.plot.hasSeveral else { return [] }
+        let first = known.count - known.sent.count + 1
+        var sent = known.sent.enumerated().map { (number: first + $0.offset, bytes: $0.element) }
+        if case .value(let bytes)? = known.reading, bytes == sent.last?.bytes { sent.removeLast() }
+        var lines: [ScreenLine] = []
+        for value in sent.suffix(area.rows / 8).reversed() {
+            var line = area.empty
+            line.add(mark(ofValue: value.number), .dim, column: 7, isRightAligned: true)
+            line.skip(1)
+            line.add(screen.text(of: value.bytes, at: row).line(in: max(1, area.columns - 8)), .dim)
+            lines.append(line)
+        }
+        return lines
     }
 
     private func commandLines(_ command: EquivalentCommand) -> [ScreenLine] {
@@ -318,8 +355,9 @@ struct BrowseView {
         let room = max(1, area.columns - line.width - 1)
         line.add(ScreenText.clippedInFront(ScreenText.shown(typed, look), to: room, look))
         line.add(look.isUnicode ? "▏" : "_")
-        let hint = screen.isConnected ? "  Enter writes · Esc cancels" : "  Esc cancels"
-        if line.width + hint.count <= area.columns { line.add(hint, .dim) }
+        let again = screen.recalled.map { $0 == typed ? "" : " · Up repeats the last one" } ?? ""
+        let hints = screen.isConnected ? [again, ""].map { "  Enter writes\($0) · Esc cancels" } : ["  Esc cancels"]
+        if let hint = hints.first(where: { line.width + $0.count <= area.columns }) { line.add(hint, .dim) }
         return lines + [line]
     }
 
@@ -329,12 +367,13 @@ struct BrowseView {
         switch screen.link {
         case .none: keys.append("c connect")
         case .connected:
-            if row?.properties.contains(.read) == true || row?.kind == .descriptor { keys.append("r read") }
-            if row?.properties.canWrite == true { keys.append("w write") }
+            if let row, canRead(row) { keys.append("r read") }
+            if let row, row.properties.canWrite || isConfiguration(row) { keys.append("w write") }
             if let row, row.properties.canSubscribe {
                 keys.append(screen.value(of: row.handle).isSubscribed ? "s unsubscribe" : "s subscribe")
             }
-        case .connecting, .discovering, .recorded: break
+        case .recorded: keys.append("[ ] move")
+        case .connecting, .discovering: break
         }
         if row != nil { keys += ["y copy", "x hex"] }
         let last = ["d back", "? keys"]
@@ -343,28 +382,51 @@ struct BrowseView {
         return area.line(all.count <= area.columns ? all : "? keys", .dim)
     }
 
+    private func canRead(_ row: AttributeRow) -> Bool {
+        row.properties.contains(.read) || row.kind == .descriptor
+    }
+
+    /// Returns whether it is a descriptor that is there to be written: the configuration of a client, or of the server.
+    private func isConfiguration(_ row: AttributeRow) -> Bool {
+        row.kind == .descriptor && (row.type == 0x2902 || row.type == 0x2903)
+    }
+
     // MARK: The keys
 
     private func keys(from first: Int) -> (lines: [ScreenLine], first: Int) {
-        let keys: [(String, String)] = [
+        let isRecorded = screen.link == .recorded
+        let moving: [(String, String)] = [
             ("arrows  j k", "select an attribute; also the page keys, Home and End"),
             ("← →", "fold the service, unfold it"),
+        ]
+        let recording: [(String, String)] = [
+            ("[ ]  { }", "back and forward in the recording: 10 s, 1 min"),
+            ("x", "show values as bytes, or decoded"),
+            ("y", "copy the command after =, by OSC 52"),
+            ("d  q  Esc", "go back"),
+        ]
+        let operations: [(String, String)] = [
             ("Enter  r", "read the value"),
             ("w", "write: type bytes such as 05a0, or --text hi, --u16 500 …, with --without-response"),
+            ("", "Up repeats the last one"),
             ("s", "subscribe, or unsubscribe; the values change in place and are counted"),
             ("x", "show values as bytes, or decoded"),
             ("y", "copy the command after =, by OSC 52"),
             ("c", "connect again after the link was lost"),
             ("d  q  Esc", "disconnect and go back"),
+        ]
+        let leaving: [(String, String)] = [
             ("^C", "quit"),
             ("^L", "redraw"),
-            ("^Z", "suspend; `fg` resumes. The link stays"),
+            ("^Z", "suspend; `fg` resumes" + (isRecorded ? "" : ". The link stays")),
         ]
+        let keys = moving + (isRecorded ? recording : operations) + leaving
         let letters = CharacteristicProperties.lettered.map { ($0.letter, $0.property.words) }
         let marks: [(String, String)] = [
             (look.isUnicode ? "●" : "*", "subscribed"),
             (foldedMark, "a folded service"),
             (look.isUnicode ? "×12" : "x12", "the number of values that the peer has sent"),
+            ("was", "the value from before the last write: what the peer made of that is not known"),
             ("=", "the command that does the same in a shell"),
         ]
         return HelpPage(area: area).lines([keys, letters, marks], from: first, quits: "^C quit")

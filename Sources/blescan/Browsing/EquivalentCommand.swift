@@ -13,6 +13,10 @@ struct EquivalentCommand: Hashable, Sendable {
     private let words: [String]
 
     private init(_ command: String, _ target: Target, _ words: String...) {
+        self.init(command, target, words)
+    }
+
+    private init(_ command: String, _ target: Target, _ words: [String]) {
         self.words = [command, target.peer] + words + target.options
     }
 
@@ -52,6 +56,15 @@ struct EquivalentCommand: Hashable, Sendable {
         var target = target
         if kind == .withoutResponse { target.options.insert("--without-response", at: 0) }
         return EquivalentCommand("write", target, word(handle), "--hex", Hex.encode(bytes))
+    }
+
+    /// Returns the command that subscribes to values, writes and prints what is sent then.
+    static func subscribing(
+        to sent: [AttributeHandle], writing bytes: [UInt8], to handle: AttributeHandle, of target: Target
+    ) -> EquivalentCommand {
+        var target = target
+        target.options = ["--after", word(handle) + "=" + Hex.encode(bytes)] + target.options
+        return EquivalentCommand("notify", target, sent.map(word))
     }
 
     static func writingFile(to handle: AttributeHandle, of target: Target) -> EquivalentCommand {

@@ -19,11 +19,12 @@ struct RecordedPeer {
     private var includes: [AttributeHandle: GATTService.Include] = [:]
     private var characteristics: [AttributeHandle: GATTCharacteristic] = [:]
     private var descriptors: [AttributeHandle: BluetoothUUID] = [:]
+    /// The types by which values were read: of attributes that the client need not have discovered.
+    private var readTypes: [AttributeHandle: BluetoothUUID] = [:]
     private var values: [AttributeHandle: [UInt8]] = [:]
-    /// The events that bring a screen up to date.
-    private(set) var history: [AttributeHandle: LinkEvent] = [:]
+    private var refusals: Set<AttributeHandle> = []
 
-    /// The attributes that were discovered.
+    /// The attributes that were discovered, or read by their types.
     var database: GATTDatabase {
         var services = services.values.sorted { $0.handles.lowerBound < $1.handles.lowerBound }
         // A service ends before the next one, whatever the peer has claimed.
@@ -34,7 +35,10 @@ struct RecordedPeer {
         for include in includes.values.sorted(by: { $0.handle < $1.handle }) {
             if let index = Self.index(of: include.handle, in: services) { services[index].includes.append(include) }
         }
-        let sorted = characteristics.values.sorted { $0.declarationHandle < $1.declarationHandle }
+        let undeclared = undeclared(in: services)
+        let sorted = (Array(characteristics.values) + undeclared).sorted {
+            $0.declarationHandle < $1.declarationHandle
+        }
         let whole = sorted.enumerated().map { index, characteristic in
             var characteristic = characteristic
             let service = Self.index(of: characteristic.declarationHandle, in: services).map { services[$0] }
@@ -45,12 +49,29 @@ struct RecordedPeer {
         }
         let declared = Set(whole.flatMap { [$0.declarationHandle, $0.valueHandle] }).union(
             services.map(\.handles.lowerBound))
-        let found = descriptors.filter { handle, uuid in
+        let found = readTypes.merging(descriptors) { $1 }.filter { handle, uuid in
             !declared.contains(handle) && includes[handle] == nil && !Self.declarations.contains(uuid)
         }
         return GATTDatabase(
             services: services, characteristics: whole,
             descriptors: found.map { GATTDescriptor(handle: $0.key, uuid: $0.value) })
+    }
+
+    /// Returns the characteristics of which the client has read the value by its type alone (Core Vol 3 Part G, 4.8.2):
+    /// each in its service, with its declaration in front of the value, unless another attribute is known there.
+    private func undeclared(in services: [GATTService]) -> [GATTCharacteristic] {
+        let declared = Set(characteristics.values.flatMap { [$0.declarationHandle, $0.valueHandle] })
+        return readTypes.compactMap { handle, type in
+            guard handle > 1, AssignedNumbers.descriptorName(type) == nil else { return nil }
+            let declaration = handle - 1
+            guard let index = Self.index(of: handle, in: services), services[index].handles.lowerBound < declaration,
+                !declared.contains(handle), !declared.contains(declaration), readTypes[declaration] == nil,
+                includes[handle] == nil, includes[declaration] == nil,
+                descriptors[declaration].map({ $0 == .characteristicDeclaration }) ?? true
+            else { return nil }
+            return GATTCharacteristic(
+                declarationHandle: declaration, valueHandle: handle, endHandle: handle, properties: .read, uuid: type)
+        }
     }
 
     /// The place of the service that has a handle, among services in order that do not overlap.
@@ -131,7 +152,9 @@ struct RecordedPeer {
             let refusal = BLEError(
                 .refusedByPeer, during: "read", because: "refused: \(error.code.name.lowercased())",
                 attError: error.code)
-            return stored(request.handle, .unreadable(request.handle, refusal))
+            guard refusals.contains(request.handle) || refusals.count < GATTDatabase.attributeLimit else { return [] }
+            refusals.insert(request.handle)
+            return [.unreadable(request.handle, refusal)]
         default:
             return []
         }
@@ -146,7 +169,9 @@ struct RecordedPeer {
             let found = list.entries.compactMap { GATTService.Include($0) }
             return Self.store(found.map { ($0.handle, $0) }, in: &includes) ? discovered : []
         default:
-            return list.entries.flatMap { known($0.handle, $0.value, .read) }
+            let found = Self.declarations.contains(type) ? [] : list.entries.map { ($0.handle, type) }
+            let isNews = Self.store(found, in: &readTypes)
+            return (isNews ? discovered : []) + list.entries.flatMap { known($0.handle, $0.value, .read) }
         }
     }
 
@@ -172,13 +197,7 @@ struct RecordedPeer {
         guard values[handle] != nil || values.count < GATTDatabase.attributeLimit else { return [] }
         let value = Array(bytes)
         values[handle] = value
-        return stored(handle, .value(handle, value, origin))
-    }
-
-    private mutating func stored(_ handle: AttributeHandle, _ event: LinkEvent) -> Events {
-        guard history[handle] != nil || history.count < GATTDatabase.attributeLimit else { return [] }
-        history[handle] = event
-        return [event]
+        return [.value(handle, value, origin)]
     }
 
     private static func uuid(_ bytes: [UInt8]) -> BluetoothUUID? {

@@ -15,10 +15,11 @@ struct Browse: AsyncParsableCommand {
 
             It connects and shows services, characteristics and descriptors with their
             values. The arrows select one; Enter reads it, w writes it, s subscribes to
-            it or unsubscribes: the values change in place. The line that begins with =
-            is the command that does the same in a shell; y copies it, where the terminal
-            accepts OSC 52. Left folds a service, right unfolds it. ? shows all keys, d
-            disconnects.
+            it or unsubscribes: the values change in place. After a write the value from
+            before is marked, until another one is read or sent. The line that begins
+            with = is the command that does the same in a shell; y copies it, where the
+            terminal accepts OSC 52. Left folds a service, right unfolds it. ? shows all
+            keys, d disconnects.
 
             A failure is shown in a line, and the screen goes on. After the link is lost
             c connects again.

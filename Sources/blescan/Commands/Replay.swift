@@ -46,10 +46,10 @@ struct Replay: AsyncParsableCommand {
 
             --screen shows the advertisements in the live table, where Enter shows a
             device and c what was recorded of a link with it: attributes and values,
-            up to that time. Nothing new can be read. Without advertisements the first
-            link is shown at once. In the table ] and [ go 10 s forward and back, } and {
-            a minute; long pauses are shortened. With --sensors only measurements are
-            shown.
+            up to that time. Nothing new can be read. l lists all recorded links. Without
+            advertisements the first link is shown at once, and Esc shows the list. ] and
+            [ go 10 s forward and back, } and { a minute; long pauses are shortened. With
+            --sensors only measurements are shown.
 
             --as-scan prints the lines that a scan would have printed at that time:
             to test a program that reads them, or to search a recording.

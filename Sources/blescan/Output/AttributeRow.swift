@@ -76,7 +76,9 @@ struct AttributeRow: Hashable, Sendable {
         // The position of "Client Characteristic Configuration" is evident.
         let name = AssignedNumbers.descriptorName(descriptor.uuid)?.lowercased()
             .split(separator: " ").filter { $0 != "characteristic" }.joined(separator: " ")
-        return row(descriptor.handle, kind, descriptor.uuid, name, "vendor descriptor")
+        // The value of a characteristic whose declaration is not known belongs to none.
+        let value = kind == .characteristic ? AssignedNumbers.characteristicName(descriptor.uuid) : nil
+        return row(descriptor.handle, kind, descriptor.uuid, name ?? value, "vendor descriptor")
     }
 
     private static func row(

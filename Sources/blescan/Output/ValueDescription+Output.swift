@@ -10,6 +10,12 @@ extension ValueDescription {
         _ value: [UInt8], uuid: BluetoothUUID?, format: GATTDescriptor.PresentationFormat? = nil
     ) -> ValueDescription? {
         if let uuid, let known = of(uuid: uuid, value: value) { return known }
+        // Some devices send the whole buffer of their name, with what happens to be in its rest.
+        if uuid == 0x2A00, let end = value.firstIndex(of: 0), end > 0,
+            let name = String(validating: value[..<end], as: UTF8.self)
+        {
+            return ValueDescription(fields: name.fields)
+        }
         if let fields = format?.describe(value) { return ValueDescription(fields: fields) }
         guard value.count >= 2, let text = String(validating: value, as: UTF8.self), text.printable == text else {
             return nil

@@ -5,6 +5,8 @@ struct DevicePage {
     let row: ScreenRow
     let area: ScreenArea
     let now: BootInstant
+    /// Whether it is a device of a recording.
+    var isRecorded = false
 
     /// A line of the page, and the column in which its continuation begins.
     private struct Fact {
@@ -33,7 +35,8 @@ struct DevicePage {
         ]
         if let name = row.name { parts.append(("  " + name, .bold)) }
         let needed = parts.reduce(0) { $0 + ScreenText.width(ScreenText.shown($1.0, area.look)) }
-        let keys = ["c connect · Esc back · q quit", "Esc back · q quit"]
+        let open = isRecorded ? "c recorded link" : "c connect"
+        let keys = [open + " · Esc back · q quit", "Esc back · q quit"]
         return .title(
             parts, keys: keys.first { needed + $0.count + 2 <= area.columns } ?? "Esc back", area.columns, area.look)
     }
@@ -88,12 +91,12 @@ struct DevicePage {
     private var facts: [Fact] {
         let scanResult = row.scanResult
         var strength = scanResult.rssi.map { "\($0) dBm" } ?? "not measured"
-        if let average = row.strength, let range = row.range {
+        if let average = row.average, let range = row.range {
             strength += ", \(average) on average, between \(range.lowerBound) and \(range.upperBound)"
         }
         var facts = [
             "RSSI      \(strength)", trace,
-            "packets   \(scanResult.count), the first \(Self.ago(now - scanResult.firstSeen)), "
+            "packets   \(row.count), the first \(Self.ago(now - row.began)), "
                 + "the last \(Self.ago(row.silence(at: now)))",
         ]
         if let interval = scanResult.interval {

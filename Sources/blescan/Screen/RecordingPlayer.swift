@@ -111,12 +111,12 @@ final class RecordingPlayer {
         var peers: [Int: PeerID] = [:]
         var (isEmpty, hasAdvertisements) = (true, false)
         // Without advertisements there is no row to choose a link in: the first one is shown at once.
-        func show(_ pdu: [UInt8], isSent: Bool, ofLinkWith peer: PeerID?, at now: BootInstant) {
+        func show(_ pdu: [UInt8], isSent: Bool, ofLink number: Int, with peer: PeerID?, at now: BootInstant) {
             let isFirst = isEmpty && !hasAdvertisements
             isEmpty = false
             change { screen in
-                screen.take(pdu, isSent: isSent, ofLinkWith: peer, at: now)
-                if isFirst { screen.showRecorded(peer, name: nil, at: now) }
+                screen.take(pdu, isSent: isSent, ofLink: number, with: peer, at: now)
+                if isFirst { screen.showRecorded(RecordedLinks.ID(ofLink: number, with: peer)) }
             }
         }
         do {
@@ -130,7 +130,7 @@ final class RecordingPlayer {
                         // The clock is that of the advertisements, if there are any.
                         let newest = hasAdvertisements ? reached : nil
                         let now = try newest ?? wait(until: packet.timestamp)
-                        show(pdu, isSent: isSent, ofLinkWith: peers[occurrence.link], at: now)
+                        show(pdu, isSent: isSent, ofLink: occurrence.link, with: peers[occurrence.link], at: now)
                     case .ended: peers[occurrence.link] = nil
                     }
                 }
@@ -159,7 +159,7 @@ final class RecordingPlayer {
                         let now = try wait(until: time)
                         var isSent = false
                         if case .sent = step.event { isSent = true }
-                        show(pdu, isSent: isSent, ofLinkWith: peer, at: now)
+                        show(pdu, isSent: isSent, ofLink: 0, with: peer, at: now)
                     }
                 }
             }

@@ -1,7 +1,8 @@
 // The live table, and the attributes of the device that was chosen in it.
 //
 // Duties: one of the two is shown and has the keys; the table goes on meanwhile. A device that cannot be connected to
-// is reported in the table.
+// is reported in the table. In a recording a list of its links stands between them, where it was asked for or where the
+// table has no device to choose.
 //
 // Invariant: at most one link is wanted, the one whose screen is shown.
 
@@ -20,17 +21,33 @@ struct ScanBrowser: Sendable {
         case unavailable(String)
     }
 
-    private static let noLink = "so far the recording has no link with this device; nothing else can be read here"
+    private static let noLink = "so far the recording has no link with this device; l lists the recorded links"
+    private static let laterLink = "this link begins later in the recording"
+    private static let noLinks = "so far the recording has no links"
+    private static let noDevices = "no device is heard at this time of the recording; q quits"
 
     private(set) var table: ScanScreen
     private let links: Links
     /// The given options of links, as words of a command.
     private let linkOptions: [String]
-    private(set) var link: BrowseScreen?
-    /// The peers of recorded links; of one whose address was not recorded, by an empty key.
-    private var recorded: [PeerID?: RecordedPeer] = [:]
-    /// The recorded link that was shown last: its peer, and the name in the table.
-    private var shownRecorded: (peer: PeerID?, name: String?)?
+    /// The screen of the link that was made.
+    private var made: BrowseScreen?
+    private var recorded = RecordedLinks()
+    /// The recorded link that is shown.
+    private var shown: RecordedLinks.ID?
+    /// The list of the recorded links, where it is shown before the table; a link is shown before it.
+    private var list: RecordedLinkList?
+
+    /// The screen of the link that is shown.
+    private(set) var link: BrowseScreen? {
+        get {
+            guard let shown else { return made }
+            return recorded[shown]
+        }
+        set {
+            if let shown { recorded[shown] = newValue } else { made = newValue }
+        }
+    }
 
     init(_ table: ScanScreen, _ links: Links, linkOptions: [String] = []) {
         self.table = table
@@ -66,12 +83,15 @@ struct ScanBrowser: Sendable {
     /// Shows an earlier part of the recording, which was read again.
     mutating func show(_ earlier: ScanBrowser, at now: BootInstant) {
         table.show(earlier.table, at: now)
+        let later = recorded
         recorded = earlier.recorded
-        guard link != nil, let shownRecorded else { return }
-        // It was opened while the recording was read, and has what came later.
-        link = nil
-        showRecorded(shownRecorded.peer, name: shownRecorded.name, at: now)
-        if link == nil { table.report(Self.noLink) }
+        guard let shown, let former = later[shown] else { return }
+        guard recorded[shown] == nil else {
+            recorded[shown]?.resume(former)
+            return
+        }
+        self.shown = nil
+        if list == nil { table.report(Self.noLink) } else { list?.report(Self.laterLink) }
     }
 
     /// Nothing follows, for this reason.
@@ -81,34 +101,28 @@ struct ScanBrowser: Sendable {
 
     /// Something has happened on the link that is shown.
     mutating func take(_ event: LinkEvent, at now: BootInstant) {
-        link?.take(event, at: now)
+        made?.take(event, at: now)
     }
 
     /// A packet of a recorded link was transferred.
-    mutating func take(_ pdu: [UInt8], isSent: Bool, ofLinkWith peer: PeerID?, at now: BootInstant) {
-        let events = recorded[peer, default: RecordedPeer()].take(pdu, isSent: isSent)
-        guard let shownRecorded, shownRecorded.peer == peer else { return }
-        for event in events { link?.take(event, at: now) }
+    mutating func take(_ pdu: [UInt8], isSent: Bool, ofLink number: Int, with peer: PeerID?, at now: BootInstant) {
+        recorded.take(pdu, isSent: isSent, ofLink: number, with: peer, in: table.area, at: now)
     }
 
     /// Shows what was recorded of a link.
-    mutating func showRecorded(_ peer: PeerID?, name: String?, at now: BootInstant) {
-        guard let known = recorded[peer] else { return }
-        var screen = BrowseScreen(
-            peer.map { .address($0.address, $0.type) }, name: name, isRecorded: true, in: table.area, at: now)
-        screen.take(.discovered(known.database), at: now)
-        for handle in known.history.keys.sorted() {
-            if let event = known.history[handle] { screen.take(event, at: now) }
-        }
-        shownRecorded = (peer, name)
-        link = screen
+    mutating func showRecorded(_ id: RecordedLinks.ID, name: String? = nil) {
+        guard var screen = recorded[id] else { return }
+        screen.resize(columns: table.area.columns, rows: table.area.rows)
+        screen.nameInTable = name ?? screen.nameInTable
+        recorded[id] = screen
+        shown = id
     }
 }
 
 extension ScanBrowser: LiveContent {
     static let withoutScreen = ScanScreen.withoutScreen
 
-    var usesMouse: Bool { link?.usesMouse ?? table.usesMouse }
+    var usesMouse: Bool { link?.usesMouse ?? (list == nil && table.usesMouse) }
 
     mutating func resize(columns: Int, rows: Int) {
         table.resize(columns: columns, rows: rows)
@@ -119,17 +133,73 @@ extension ScanBrowser: LiveContent {
         table.timePassed(at: now)
     }
 
-    mutating func frame(at now: BootInstant) -> [ScreenLine] { link?.frame(at: now) ?? table.frame(at: now) }
+    mutating func frame(at now: BootInstant) -> [ScreenLine] {
+        let position = table.position(at: now)
+        link?.position = position
+        if let frame = link?.frame(at: now) { return frame }
+        if let frame = list?.frame(of: recorded, under: table, at: now) { return frame }
+        return table.frame(at: now)
+    }
 
     mutating func press(_ key: ScreenKey, at now: BootInstant) -> ScreenAction {
+        if let step = key.step, isBeforeTable { return seek(by: step, at: now) }
         if let action = link?.press(key, at: now) {
             guard action == .quit else { return action }
-            link = nil
-            return links == .live ? .link(.disconnect) : .none
+            return closeLink()
+        }
+        if list != nil { return pressInList(key) }
+        if key == .character("l"), links != .live, table.view == .table, !table.isTyping {
+            showList()
+            return .none
         }
         let action = table.press(key, at: now)
         guard case .open(let id) = action else { return action }
         return open(id, at: now)
+    }
+
+    /// Whether a recorded link or the list has the keys that move in the recording.
+    private var isBeforeTable: Bool {
+        if let shown { return recorded[shown]?.view == .tree }
+        return list.map { !$0.isReadingKeys } ?? false
+    }
+
+    private mutating func seek(by step: Duration, at now: BootInstant) -> ScreenAction {
+        guard let obstacle = table.obstacle(to: step) else { return table.seek(by: step, at: now) }
+        if shown != nil { link?.report(obstacle) } else { list?.report(obstacle) }
+        return .none
+    }
+
+    private mutating func closeLink() -> ScreenAction {
+        guard let former = shown else {
+            made = nil
+            return .link(.disconnect)
+        }
+        shown = nil
+        // In a table without devices no link can be chosen.
+        if list == nil, table.devices.isEmpty { list = RecordedLinkList(selecting: recorded.place(of: former) ?? 0) }
+        return .none
+    }
+
+    private mutating func showList() {
+        if case .unavailable(let reason) = links {
+            table.report(reason)
+        } else if recorded.entries.isEmpty {
+            table.report(Self.noLinks)
+        } else {
+            list = RecordedLinkList()
+        }
+    }
+
+    private mutating func pressInList(_ key: ScreenKey) -> ScreenAction {
+        if key == .redraw { return .redraw }
+        switch list?.press(key, recorded, rows: table.area.rows) {
+        case .open(let id)?: showRecorded(id)
+        case .leave?:
+            if table.devices.isEmpty { list?.report(Self.noDevices) } else { list = nil }
+        case .quit?: return .quit
+        case .stay?, nil: break
+        }
+        return .none
     }
 
     private mutating func open(_ id: AdvertiserID, at now: BootInstant) -> ScreenAction {
@@ -138,8 +208,8 @@ extension ScanBrowser: LiveContent {
         case .unavailable(let reason): table.report(reason)
         case .recorded:
             let peers = [id.peer, row.scanResult.peer].compactMap(\.self)
-            if let peer = peers.first(where: { recorded[$0] != nil }) {
-                showRecorded(peer, name: row.name, at: now)
+            if let peer = peers.first(where: { recorded[.peer($0)] != nil }) {
+                showRecorded(.peer(peer), name: row.name)
             } else {
                 table.report(Self.noLink)
             }
@@ -153,7 +223,7 @@ extension ScanBrowser: LiveContent {
                 break
             }
             let argument = PeerArgument.address(peer.address, peer.type)
-            link = BrowseScreen(
+            made = BrowseScreen(
                 argument, name: row.name, linkOptions: linkOptions, in: table.area, at: now)
             return .link(.connect(argument))
         }

@@ -201,11 +201,17 @@ struct ScanScreen: Sendable {
         return hours == 0 ? "\(minutes)" + rest : "\(hours)" + (minutes < 10 ? ":0" : ":") + "\(minutes)" + rest
     }
 
+    /// Returns why the recording cannot go as far as that; `nil` if it can.
+    func obstacle(to step: Duration) -> String? {
+        guard let recording, step < .zero, !recording.canGoBack else { return nil }
+        return "the recording does not come from a file, and cannot be read again"
+    }
+
     /// Goes forward in a recording, or back; the table moves again.
-    private mutating func seek(by step: Duration, at now: BootInstant) -> ScreenAction {
-        guard let recording else { return .none }
-        if step < .zero, !recording.canGoBack {
-            report("the recording does not come from a file, and cannot be read again")
+    mutating func seek(by step: Duration, at now: BootInstant) -> ScreenAction {
+        guard isRecorded else { return .none }
+        if let reason = obstacle(to: step) {
+            report(reason)
             return .none
         }
         if isFrozen { toggleFreeze(at: now) }
@@ -302,7 +308,7 @@ extension ScanScreen: LiveContent {
         case (.device(let id, _), .character("c")): return .open(id)
         case (.table, .character("c")):
             guard let id = visiblySelected else {
-                if !visible.isEmpty { report("no device is selected; the arrows select one") }
+                report(absence ?? "no device is selected; the arrows select one")
                 return .none
             }
             return .open(id)
@@ -367,7 +373,10 @@ extension ScanScreen: LiveContent {
         case .character("/"), .character("f"): isTyping = true
         case .character("?"), .character("h"): view = .keys(line: 0)
         case .enter:
-            guard let open = visiblySelected ?? visible.first else { return }
+            guard let open = visiblySelected ?? visible.first else {
+                if let absence { report(absence) }
+                return
+            }
             selected = open
             view = .device(open, line: 0)
         case .escape:
@@ -410,6 +419,16 @@ extension ScanScreen: LiveContent {
             sort(at: now)
         case nil: break
         }
+    }
+
+    /// Why no device is shown; `nil` if there is one.
+    private var absence: String? {
+        guard visible.isEmpty else { return nil }
+        if !filter.isEmpty, !devices.isEmpty { return "no device matches the filter; Esc clears it" }
+        if !devices.isEmpty { return "all devices are hidden; d shows them" }
+        return isRecorded
+            ? "no device is heard at this time of the recording; l lists the recorded links"
+            : "no device is heard at the moment"
     }
 
     /// The selected device, unless the filter hides it.

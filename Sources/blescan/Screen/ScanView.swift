@@ -265,7 +265,7 @@ struct ScanView {
     private func page(of id: AdvertiserID, from first: Int) -> (lines: [ScreenLine], first: Int) {
         guard let row = screen.devices[id] else { return ([], first) }
         let notices = noticeLines
-        let page = DevicePage(row: row, area: area, now: now)
+        let page = DevicePage(row: row, area: area, now: now, isRecorded: screen.isRecorded)
         let room = max(0, area.rows - 1 - notices.count)
         let (shown, start) = page.lines(from: first, rows: room)
         let padding = notices.isEmpty ? 0 : area.rows - notices.count - shown.count
@@ -273,6 +273,12 @@ struct ScanView {
     }
 
     private func keys(from first: Int) -> (lines: [ScreenLine], first: Int) {
+        let recording: [(String, String)] = [
+            ("[ ]  { }", "back and forward in the recording: 10 s, 1 min; ends a freeze"),
+            ("c", "show what was recorded of a link with the device"),
+            ("l", "list the recorded links"),
+        ]
+        let air: [(String, String)] = [("c", "connect to the device, and browse its services and values")]
         let keys: [(String, String)] = [
             ("q  ^C", "quit"),
             ("s  S", "sort by the next of: strength, name, address, last seen; reverse"),
@@ -280,10 +286,10 @@ struct ScanView {
             ("", "Enter keeps the filter, Esc clears it"),
             ("d", "hide devices with neither a name nor measurements"),
             ("Space  p", "freeze the table; again: go on"),
-            ("[ ]  { }", "back and forward in the recording: 10 s, 1 min"),
             ("arrows  j k", "select a device; also the page keys, Home and End"),
             ("Enter", "details; Esc goes back, ← → show the next device"),
-            ("c", "connect to the device, and browse its services and values"),
+        ]
+        let others: [(String, String)] = [
             ("r", "structures of the selected device in the table"),
             ("Esc", "clear the filter, then the selection"),
             ("1-7", "show or hide a column: 1 bar, 2 address, 3 type, 4 name, 5 data, 6 every, 7 seen"),
@@ -296,7 +302,7 @@ struct ScanView {
             (area.look.isUnicode ? "▴ · ▾" : "+ = -", "after the bar: comes nearer, stays, goes away"),
             ("#1", "after the address: one of the device's advertising sets"),
         ]
-        let shown = screen.isRecorded ? keys : keys.filter { !$0.0.hasPrefix("[") }
+        let shown = keys + (screen.isRecorded ? recording : air) + others
         return HelpPage(area: area).lines([shown, marks], from: first, quits: "q quit")
     }
 }

@@ -15,8 +15,14 @@ struct ScreenRow: Sendable {
     private var contents: DeviceData
     /// The contents of the advertisements, in words.
     private(set) var data: String
-    /// The weakest and the strongest report.
+    /// The time of the first report of the row: a device that was silent for long has a new row.
+    private(set) var began: BootInstant
+    /// The number of reports before it.
+    private var formerCount: Int
+    /// The weakest and the strongest report of the row.
     private(set) var range: ClosedRange<Int8>?
+    /// The sum of the strengths in that range, and their number.
+    private var measured = (sum: 0, count: 0)
     /// The strength at the last sorting: it follows the average in steps, so that rows do not change places all the
     /// time. The table shows it, and is in its order.
     private(set) var heldStrength: Int?
@@ -33,6 +39,7 @@ struct ScreenRow: Sendable {
 
     init(_ scanResult: ScanResult) {
         self.scanResult = scanResult
+        (began, formerCount) = (scanResult.lastSeen, scanResult.count - 1)
         name = scanResult.shownName
         contents = DeviceData(scanResult)
         data = contents.text
@@ -52,6 +59,12 @@ struct ScreenRow: Sendable {
         if let data = scanResult.scanResponse?.advertisingData, data != newest.scanResponse?.advertisingData {
             former.scanResponse = data
         }
+        if newest.firstSeen != scanResult.firstSeen {
+            // The scan has forgotten the device meanwhile, and its count begins again.
+            (began, formerCount) = (newest.lastSeen, newest.count - 1)
+            range = nil
+            measured = (0, 0)
+        }
         scanResult = newest
         measure()
         guard isNews else { return contents.repeated(at: newest.lastSeen) }
@@ -63,6 +76,14 @@ struct ScreenRow: Sendable {
 
     /// The smoothed strength in dBm.
     var strength: Int? { scanResult.averageRSSI.map { Int($0.rounded()) } }
+
+    /// The mean strength of the row in dBm. The smoothed one is that of the scan, and need not be in the range.
+    var average: Int? {
+        measured.count > 0 ? Int((Double(measured.sum) / Double(measured.count)).rounded()) : nil
+    }
+
+    /// The number of reports of the row.
+    var count: Int { scanResult.count - formerCount }
 
     /// The strength that the table shows.
     var shownStrength: Int? { heldStrength ?? strength }
@@ -106,6 +127,7 @@ struct ScreenRow: Sendable {
         history.record(scanResult.rssi, at: scanResult.lastSeen)
         if let rssi = scanResult.rssi {
             range = range.map { min($0.lowerBound, rssi)...max($0.upperBound, rssi) } ?? rssi...rssi
+            measured = (measured.sum + Int(rssi), measured.count + 1)
         }
         guard let average = scanResult.averageRSSI else { return }
         slowStrength = slowStrength.map { $0 + (average - $0) / 16 } ?? average

@@ -304,6 +304,140 @@ struct Browsed {
         #expect(browsed.lines()[0].contains("  connected  MTU 247  -50 dBm ▅ ▆  "), "\(browsed.lines()[0])")
     }
 
+    /// A battery level that can be read, written and sent.
+    private static let writable = GATTDatabase(
+        services: [GATTService(handles: 0x0001...0xFFFF, uuid: 0x180F)],
+        characteristics: [
+            GATTCharacteristic(
+                declarationHandle: 0x0002, valueHandle: 0x0003, endHandle: 0x0004,
+                properties: [.read, .write, .notify], uuid: 0x2A19)
+        ], descriptors: [GATTDescriptor(handle: 0x0004, uuid: 0x2902)])
+
+    /// The level is 87 %, and a write of 50 has begun.
+    private static func writing() -> Browsed {
+        var browsed = Browsed()
+        browsed.take(
+            .connected(mtu: 247), .discovered(writable), .value(0x0003, [87], .read), .value(0x0004, [0, 0], .read))
+        browsed.select(0x0003)
+        browsed.press(.character("w"))
+        browsed.type("32")
+        #expect(browsed.press(.enter) == .link(.write(0x0003, [50], .withResponse)))
+        return browsed
+    }
+
+    private static func row(_ browsed: inout Browsed) -> String {
+        browsed.lines().first { $0.contains("Battery Level 2a19") } ?? ""
+    }
+
+    /// What the peer made of the write is not known.
+    @Test func aValueFromBeforeAWriteIsMarked() {
+        var browsed = Self.writing()
+        browsed.take(.written(0x0003, byteCount: 1, .withResponse))
+        #expect(Self.row(&browsed).hasSuffix("was 87 %"), "\(Self.row(&browsed))")
+        #expect(browsed.text().contains("from before the last write; r reads it again"))
+        #expect(browsed.press(.character("r")) == .link(.read(0x0003)))
+        browsed.take(.value(0x0003, [50], .read))
+        #expect(Self.row(&browsed).hasSuffix(" 50 %") && !browsed.text().contains("from before"))
+    }
+
+    @Test func aValueThatIsSentAfterAWriteIsNew() {
+        var browsed = Self.writing()
+        browsed.take(.written(0x0003, byteCount: 1, .withResponse), .value(0x0003, [50], .sent))
+        #expect(!browsed.text().contains("was 87 %") && !browsed.text().contains("from before"))
+        // Some peers send it before their response.
+        browsed = Self.writing()
+        browsed.take(.value(0x0003, [50], .sent), .written(0x0003, byteCount: 1, .withResponse))
+        #expect(!browsed.text().contains("was 50 %") && !browsed.text().contains("from before"))
+        browsed.press(.character("w"))
+        browsed.type("31")
+        browsed.press(.enter)
+        browsed.take(.written(0x0003, byteCount: 1, .withResponse))
+        #expect(Self.row(&browsed).contains("was 50 %"), "after another write it is a former one")
+    }
+
+    /// A refused write has changed nothing; one that the link has cut off may have.
+    @Test func aWriteThatFailsOrIsCutOff() {
+        var browsed = Self.writing()
+        browsed.take(.failed(0x0003, Failure(message: "no", status: .refused)))
+        #expect(Self.row(&browsed).hasSuffix(" 87 %") && !browsed.text().contains("was 87 %"))
+        browsed = Self.writing()
+        browsed.take(.ended(nil))
+        #expect(Self.row(&browsed).hasSuffix("was 87 %"))
+        #expect(browsed.text().contains("from before the last write") && !browsed.text().contains("r reads it"))
+    }
+
+    @Test func aConfigurationIsWrittenAndMarked() {
+        var browsed = Browsed.connected()
+        browsed.select(0x0007)
+        #expect(browsed.lines().last == "r read · w write · y copy · x hex · d back · ? keys")
+        browsed.press(.character("w"))
+        browsed.type("0100")
+        #expect(browsed.press(.enter) == .link(.write(0x0007, [1, 0], .withResponse)))
+        browsed.take(.written(0x0007, byteCount: 2, .withResponse))
+        #expect(browsed.lines().contains { $0.hasSuffix("was off") })
+        browsed.take(.value(0x0007, [1, 0], .read))
+        #expect(browsed.lines().contains { $0.hasSuffix("notifications on") })
+        browsed.take(.value(0x0007, [0, 0], .read))
+        #expect(!browsed.text().contains("mean"), "its bits are no numbers")
+    }
+
+    /// A peer that responds in several parts sends them one after the other.
+    @Test func theLastValuesWithoutANumberAreListed() {
+        var browsed = Browsed.connected()
+        browsed.select(0x0014)
+        browsed.take(.subscribed(0x0014))
+        for number in 1...5 as ClosedRange<UInt8> { browsed.take(.value(0x0014, [0xDD, number], .sent)) }
+        let lines = browsed.lines()
+        let place = lines.firstIndex(of: "        dd05") ?? 0
+        #expect(lines[place...].prefix(3) == ["        dd05", "     ×4 dd04", "     ×3 dd03"], "\(lines)")
+        #expect(!browsed.text().contains("dd02"))
+        // What is read is none of them.
+        browsed.take(.value(0x0014, [0xEE, 0xEE], .read))
+        #expect(browsed.lines().contains("     ×5 dd05"))
+        browsed.resize(columns: 80, rows: 12)
+        #expect(browsed.lines().contains { $0.hasPrefix("0x0014  fff1") }, "the attribute is named in less room too")
+    }
+
+    @Test func theLastWriteIsRepeated() {
+        var browsed = Browsed.connected()
+        browsed.select(0x0012)
+        browsed.press(.character("w"), .up)
+        #expect(browsed.screen.typed == "", "there is none")
+        browsed.type("--text hi")
+        browsed.press(.enter)
+        browsed.take(.written(0x0012, byteCount: 2, .withResponse))
+        browsed.press(.character("w"))
+        #expect(browsed.lines().last == "write 0x0012: ▏  Enter writes · Up repeats the last one · Esc cancels")
+        browsed.type("05")
+        browsed.press(.up)
+        #expect(browsed.screen.typed == "--text hi")
+        #expect(browsed.press(.enter) == .link(.write(0x0012, Array("hi".utf8), .withResponse)))
+        browsed.select(0x0014)
+        browsed.press(.character("w"), .up)
+        #expect(browsed.screen.typed == "", "another attribute")
+    }
+
+    /// The response to a write is what the peer sends: the command for a shell waits for it.
+    @Test func aWriteBesideASubscriptionIsOneCommand() {
+        var browsed = Browsed(linkOptions: ["--adapter", "hci1"])
+        browsed.take(.connected(mtu: 23), .discovered(Browsed.belt), .subscribed(0x0014), .subscribed(0x0006))
+        browsed.select(0x0012)
+        browsed.press(.character("w"))
+        browsed.type("05a0")
+        let peer = "C3:5A:19:0B:7E:21/random"
+        let command = "blescan notify \(peer) 0x0014 --after 0x0012=05a0 --adapter hci1"
+        #expect(browsed.screen.command?.text == command, "not of another service")
+        // `--after` writes with a response where there is one.
+        browsed.type(" --without-response")
+        #expect(
+            browsed.screen.command?.text
+                == "blescan write \(peer) 0x0012 --hex 05a0 --without-response --adapter hci1")
+        browsed.press(.clear)
+        browsed.type("05a0")
+        browsed.press(.enter)
+        #expect(browsed.screen.command?.text == command, "after it too")
+    }
+
     /// The numbers of the selected attribute stay on the screen, and so does the time of the last one.
     @Test func theNumbersOfAValueAreDrawn() {
         var browsed = Browsed.connected()

@@ -46,7 +46,7 @@ struct BrowseTerminalTests {
         try await terminal.keys("Up", "w")
         try await terminal.shows("write 0x0008:")
         try await terminal.keys("-l", "--", "--text 'hi there'")
-        try await terminal.shows("--hex 6869207468657265")
+        try await terminal.shows("notify demo:uart 0x000a --after 0x0008=6869207468657265")
         try await terminal.keys("Enter")
         try await terminal.shows("the echo, counted") { $0.contains("\"hi there\"") && $0.contains("×1") }
         try await terminal.keys("Enter")
@@ -139,7 +139,7 @@ struct BrowseTerminalTests {
         try await terminal.keys("r")
         try await terminal.shows("this is a recording")
         try await terminal.keys("q")
-        try await terminal.shows("0 devices")
+        try await terminal.shows("1 link")
         try await terminal.keys("q")
         try await left(terminal)
     }

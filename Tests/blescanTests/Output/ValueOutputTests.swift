@@ -11,7 +11,8 @@ import Testing
             (0x2A19, "64", "100 %", "100"), (0x2A01, "4103", "Heart Rate Belt", "833"),
             (0x2A38, "01", "chest", "1"), (0x2A38, "2a", "code 42", "42"),
             (0x2A6E, "0b0a", "25.71 °C", "25.71"), (0x2A6E, "0080", "not known", "null"),
-            (0x2A00, "4c616d70", "\"Lamp\"", "\"Lamp\""), (0x2A24, "4c0000", "\"L\"", "\"L\""),
+            (0x2A00, "4c616d70", "\"Lamp\"", "\"Lamp\""), (0x2A00, "486100b12c", "\"Ha\"", "\"Ha\""),
+            (0x2A24, "4c0000", "\"L\"", "\"L\""),
             (
                 0x2A37, "1e480a000003", "heart rate 72 bpm, skin contact, energy 10 kJ, RR 0.750 s",
                 #"{"heartRate":72,"skinContact":true,"energy":10,"rr":[0.750]}"#

@@ -26,13 +26,13 @@ struct AirCapture {
         add(.received, .event, [0x3E, UInt8(parameters.count)] + parameters)
     }
 
-    /// Adds an ATT packet that the host sends on a link that has begun before.
+    /// Adds an ATT packet that the host sends on a link that has begun before, by its connection handle.
     ///
     /// The layouts are those of Core Vol 4 Part E, 5.4.2, and Vol 3 Part A, 3.1.
-    mutating func send(_ pdu: String) {
+    mutating func send(_ pdu: String, on handle: UInt8 = 0x40) {
         let pdu = Self.bytes(pdu)
         let frame = [UInt8(pdu.count), 0, 0x04, 0x00] + pdu
-        add(.sent, .asynchronousData, [0x40, 0x00, UInt8(frame.count), 0] + frame)
+        add(.sent, .asynchronousData, [handle, 0x00, UInt8(frame.count), 0] + frame)
     }
 
     private mutating func add(_ direction: CapturedPacket.Direction, _ kind: CapturedPacket.Kind, _ bytes: [UInt8]) {

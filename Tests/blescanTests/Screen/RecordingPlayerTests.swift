@@ -99,6 +99,25 @@ import Testing
         try await playing.shows(Self.beginning)
     }
 
+    /// The peers of these links are not known: the recording begins after their connections.
+    @Test func linksWithoutAdvertisementsAreListed() async throws {
+        let folder = try TestFolder()
+        var air = AirCapture()
+        for handle: UInt8 in 0x40...0x42 { air.send("0a0300", on: handle) }
+        try air.write(to: folder["links.btsnoop"])
+        let playing = Playing(folder["links.btsnoop"])
+        try await playing.shows("link 1  recorded at 0:00")
+        playing.press(.character("]"), .escape)
+        let list = try await playing.shows("3 links  end of the recording at 0:00")
+        #expect(list[2].hasPrefix(">1 ") && list[4].hasPrefix(" 3 "), "\(list)")
+        playing.press(.end, .enter)
+        try await playing.shows("link 3  recorded at 0:00")
+        playing.press(.character("["))
+        let earlier = try await playing.shows("this link begins later in the recording")
+        #expect(earlier[0].hasPrefix("1 link  "), "\(earlier)")
+        withExtendedLifetime(folder) {}
+    }
+
     /// What follows may be a long transfer.
     @Test(arguments: [(true, 4), (false, 5)])
     func keysAreNoticedAfterTheLastAdvertisement(_ quits: Bool, _ count: Int) throws {

@@ -122,6 +122,22 @@ import Testing
         #expect(air.order().isEmpty)
     }
 
+    /// The scan goes on to count a device that the table has dropped.
+    @Test func theNumbersOfAPageAreOfTheSameTime() {
+        let air = Air()
+        for _ in 0..<10 { air.hear(Self.near, -80, Air.named("Near")) }
+        air.pass(ScanScreen.goesAfter)
+        #expect(air.order().isEmpty)
+        for strength: Int8 in [-46, -45] { air.hear(Self.near, strength, Air.named("Near")) }
+        air.press(.down, .enter)
+        #expect(air.lines()[1] == "RSSI      -45 dBm, -46 on average, between -46 and -45", "\(air.lines())")
+        #expect(air.lines()[3] == "packets   2, the first now, the last now", "\(air.lines())")
+        air.pass(.seconds(2))
+        air.hear(Self.near, -40, Air.named("Near"))
+        #expect(air.lines()[1] == "RSSI      -40 dBm, -44 on average, between -46 and -40", "\(air.lines())")
+        #expect(air.lines()[3] == "packets   3, the first 2s ago, the last now", "\(air.lines())")
+    }
+
     @Test func theSelectionIsADeviceNotAPlace() {
         let air = Self.three()
         air.press(.down, .down)

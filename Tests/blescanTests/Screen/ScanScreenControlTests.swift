@@ -52,7 +52,7 @@ import Testing
         #expect(air.action(.character(key)) == .none)
         #expect(air.screen.filter.unicodeScalars.elementsEqual([key]))
         air.press(.escape, .character("?"))
-        #expect(air.lines().contains(" [ ]  { }    back and forward in the recording: 10 s, 1 min"))
+        #expect(air.lines().contains(" [ ]  { }    back and forward in the recording: 10 s, 1 min; ends a freeze"))
         #expect(air.action(.character(key)) == .none)
         #expect(air.screen.view == .table)
     }
@@ -386,9 +386,43 @@ import Testing
         #expect(air.lines()[2].contains("19.0 °C  48.8 %"), "\(air.lines()[2])")
     }
 
+    /// A key that can do nothing reports why.
+    @Test(arguments: [ScreenKey.enter, .character("c")]) func withoutADeviceTheReasonIsReported(_ key: ScreenKey) {
+        let air = Air()
+        #expect(air.action(key) == .none)
+        #expect(air.lines().last == "no device is heard at the moment")
+        air.screen.begin(at: air.now, canGoBack: true)
+        #expect(air.action(key) == .none)
+        #expect(air.lines().last == "no device is heard at this time of the recording; l lists the recorded links")
+        air.hear("C0:00:00:00:00:01", -50)
+        air.press(.character("d"))
+        #expect(air.action(key) == .none)
+        #expect(air.lines().suffix(2).first == "all devices are hidden; d shows them")
+        air.press(.character("/"))
+        air.type("far")
+        air.press(.enter)
+        #expect(air.action(key) == .none)
+        #expect(air.lines().suffix(2).first == "no device matches the filter; Esc clears it")
+    }
+
+    @Test func aRecordingHasKeysOfItsOwn() {
+        let air = Air(columns: 80, rows: 24)
+        air.hear("C0:00:00:00:00:01", -50, isConnectable: true)
+        air.pass(.seconds(2))
+        air.press(.down, .enter)
+        #expect(air.lines()[0].contains("c connect · Esc back"))
+        air.screen.begin(at: air.now, canGoBack: true)
+        #expect(air.lines()[0].contains("c recorded link · Esc back"))
+        air.press(.character("?"))
+        let keys = air.lines()
+        #expect(keys[0].contains("KEYS") && !keys[0].contains("more"), "all of them are on an ordinary terminal")
+        #expect(keys.contains(" c           show what was recorded of a link with the device"))
+        #expect(keys.contains(" l           list the recorded links"))
+        #expect(!keys.contains { $0.contains("connect to the device") })
+    }
+
     @Test func connectingNeedsASelection() {
         let reason = "no device is selected; the arrows select one"
-        #expect(Air().action(.character("c")) == .none)
         let air = Self.three()
         #expect(air.action(.character("c")) == .none)
         #expect(air.lines().last == reason)
