@@ -88,10 +88,23 @@ struct Failure: Error, Hashable {
     let status: ExitStatus
     /// Whether results, or a recording, could not be written. The status of that is the one of a lost link.
     let isOfWriting: Bool
-    /// The code that failures of the library have for the same cause; `nil` if the status says enough.
-    let cause: BLEError.Code?
+    /// The cause, where failures of the library have a code for it; `nil` if the status says enough.
+    let cause: Cause?
 
-    init(message: String, hint: String? = nil, status: ExitStatus, cause: BLEError.Code? = nil) {
+    /// A cause that has a code of its own. It is one byte: the compiler of Swift 6.3 does not translate larger failures.
+    enum Cause {
+        case adapterDown, blocked, unsupported
+
+        fileprivate var code: BLEError.Code {
+            switch self {
+            case .adapterDown: .adapterDown
+            case .blocked: .blocked
+            case .unsupported: .unsupported
+            }
+        }
+    }
+
+    init(message: String, hint: String? = nil, status: ExitStatus, cause: Cause? = nil) {
         self.message = message
         self.hint = hint
         self.status = status
@@ -109,7 +122,7 @@ struct Failure: Error, Hashable {
     }
 
     /// The code in JSON.
-    var code: String { isOfWriting ? "notWritten" : cause?.description ?? status.code }
+    var code: String { isOfWriting ? "notWritten" : cause?.code.description ?? status.code }
 }
 
 extension Blescan {
