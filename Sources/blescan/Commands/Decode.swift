@@ -69,9 +69,11 @@ struct Decode: AsyncParsableCommand {
         var undecoded = 0
         var isText = false
         // A table, until it is known whether it has a heading: that is, whether another one follows.
-        var first: (input: DecodedInput, line: Int)?
+        var first: (input: DecodedInput, line: Int, deadline: ContinuousClock.Instant)?
+        let clock = ContinuousClock()
         while true {
-            if let held = first, !lines.isReady(within: Self.longestDelay) {
+            // Comments and empty lines give it no more time.
+            if let held = first, !lines.isReady(within: clock.now.duration(to: held.deadline)) {
                 show(held.input, line: held.line)
                 first = nil
             }
@@ -83,7 +85,7 @@ struct Decode: AsyncParsableCommand {
             if case .unreadable = input {} else { isText = true }
             read += 1
             if read == 1, !json {
-                first = (input, number)
+                first = (input, number, clock.now + Self.longestDelay)
                 continue
             }
             if let held = first {

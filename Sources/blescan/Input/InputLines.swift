@@ -50,22 +50,35 @@ struct InputLines: ~Copyable {
     }
 
     /// Waits until `next()` need not wait, or this time is over, which is `false`. A terminal is not waited for.
-    func isReady(within limit: Duration) -> Bool {
-        if used < chunk.count || isAtEnd { return true }
-        return !isTerminal && file.isReady(within: limit)
+    mutating func isReady(within limit: Duration) -> Bool {
+        let clock = ContinuousClock()
+        let deadline = clock.now + limit
+        repeat {
+            if hasLine { return true }
+            guard !isTerminal, file.isReady(within: max(.zero, clock.now.duration(to: deadline))) else { return false }
+            _ = fill()
+        } while clock.now < deadline
+        return hasLine
     }
 
+    /// Whether `next()` need not read: a pipe may have given the beginning of a line alone.
+    private var hasLine: Bool {
+        isAtEnd || chunk.count - used >= Self.limit || chunk[used...].contains(0x0A)
+    }
+
+    /// Reads more bytes, after those that are not taken yet.
     private mutating func fill() -> Bool {
         guard !isAtEnd else { return false }
+        var more: [UInt8] = []
         do throws(Failure) {
-            chunk = try file.next()
+            more = try file.next()
         } catch {
             failure = error
-            chunk = []
         }
-        progress?.advance(by: chunk.count, isCompressed: file.isCompressed)
+        progress?.advance(by: more.count, isCompressed: file.isCompressed)
+        chunk = used == chunk.count ? more : Array(chunk[used...]) + more
         used = 0
-        isAtEnd = chunk.isEmpty
+        isAtEnd = more.isEmpty
         return !isAtEnd
     }
 
