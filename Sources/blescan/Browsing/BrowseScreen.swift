@@ -313,7 +313,7 @@ extension BrowseScreen {
             if let type = former[row.handle], type != row.type { values[row.handle] = nil }
         }
         if link == .recorded {
-            for handle in values.keys.sorted() where handles.insert(handle).inserted { addUnknown(at: handle) }
+            addUnknown(at: values.keys.filter { handles.insert($0).inserted }.sorted())
         } else {
             values = values.filter { handles.contains($0.key) }
         }
@@ -345,14 +345,23 @@ extension BrowseScreen {
     /// A recorded client may have known an attribute without discovering it.
     private mutating func show(_ handle: AttributeHandle) {
         guard link == .recorded, !attributes.contains(where: { $0.handle == handle }) else { return }
-        addUnknown(at: handle)
+        addUnknown(at: [handle])
         selected = selected ?? handle
     }
 
-    /// Adds an attribute of which only the handle is known, in its place among the others.
-    private mutating func addUnknown(at handle: AttributeHandle) {
-        let place = attributes.firstIndex { $0.handle > handle } ?? attributes.endIndex
-        attributes.insert(.unknown(at: handle), at: place)
+    /// Adds attributes of which only the handles are known, each in its place among the others. It is one pass: there
+    /// may be thousands, and each discovery adds them again.
+    private mutating func addUnknown(at handles: [AttributeHandle]) {
+        var rest = handles[...]
+        var all: [AttributeRow] = []
+        for row in attributes {
+            while let handle = rest.first, handle < row.handle {
+                all.append(.unknown(at: handle))
+                rest.removeFirst()
+            }
+            all.append(row)
+        }
+        attributes = all + rest.map { AttributeRow.unknown(at: $0) }
     }
 
     private mutating func subscriptionChanged(_ handle: AttributeHandle, _ isSubscribed: Bool, at now: BootInstant) {

@@ -144,7 +144,8 @@ struct BrowseView {
 
     private func mark(ofValue number: Int) -> String { (look.isUnicode ? "×" : "x") + String(number) }
 
-    /// The age of the last value that the peer has sent; empty without one. The values of a recording come all at once.
+    /// The age of the last value that the peer has sent; empty without one, and in a recording, where a value has the
+    /// time of the advertisement before it.
     private func ageText(of value: BrowseScreen.Value) -> String {
         guard value.count > 0, screen.link != .recorded, let changed = value.changed else { return "" }
         return age(since: changed)
