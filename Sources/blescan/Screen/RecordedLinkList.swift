@@ -81,9 +81,10 @@ struct RecordedLinkList: Sendable {
 
     private func heading(_ links: RecordedLinks, _ table: ScanScreen, at now: BootInstant) -> ScreenLine {
         let position = table.position(at: now).map { " at " + $0 } ?? ""
+        let count = links.entries.count.counted("link") + (links.hasMore ? " and more" : "")
         return .title(
             [
-                (links.entries.count.counted("link"), .bold), ("  " + table.heading.mode + position, []),
+                (count, .bold), ("  " + table.heading.mode + position, []),
                 ("  " + table.heading.source, .dim),
             ], keys: "? keys · q quit", table.area.columns, table.area.look)
     }

@@ -26,8 +26,13 @@ struct RecordedLinks: Sendable {
         fileprivate(set) var screen: BrowseScreen
     }
 
+    /// The most entries: a recording may have any number of links.
+    private static let limit = 4096
+
     /// In the order in which they began. None goes.
     private(set) var entries: [Entry] = []
+    /// Whether there were links beyond the limit, of which nothing is kept.
+    private(set) var hasMore = false
     private var places: [ID: Int] = [:]
 
     /// Returns the place of an entry.
@@ -48,6 +53,10 @@ struct RecordedLinks: Sendable {
     ) {
         let id = ID(ofLink: number, with: peer)
         if places[id] == nil {
+            guard entries.count < Self.limit else {
+                hasMore = true
+                return
+            }
             places[id] = entries.count
             let screen = BrowseScreen(
                 peer.map { .address($0.address, $0.type) }, isRecorded: true, linkTitle: "link \(entries.count + 1)",

@@ -180,6 +180,19 @@ import Testing
         #expect(peer.database.descriptors.count == limit)
     }
 
+    /// A recording may have any number of links.
+    @Test func aFullListOfLinksTakesNoMore() {
+        var links = RecordedLinks()
+        let area = ScreenArea(columns: 80, rows: 24, Browsed.plain)
+        for number in 0..<4097 {
+            #expect(!links.hasMore)
+            links.take([0x1B, 0x03, 0x00, 0xDD], isSent: false, ofLink: number, with: nil, in: area, at: .zero)
+        }
+        #expect(links.hasMore && links.entries.count == 4096 && links.place(of: .link(4096)) == nil)
+        links.take([0x1B, 0x03, 0x00, 0xDE], isSent: false, ofLink: 4095, with: nil, in: area, at: .zero)
+        #expect(links.entries.last?.packetCount == 2, "those that are kept go on")
+    }
+
     @Test func anyBytesAreTolerated() {
         for pdu in Self.visit {
             let bytes = Hex.bytes(pdu.hex)
