@@ -114,14 +114,38 @@ class Standstill(Exception):
     """The emulator was ended because it had stopped."""
 
 
-def end_a_standstill(emulator, kernel_log, stood_still):
-    """Ends an emulator that no longer runs its guest, or whose guest's kernel does nothing, and sets `stood_still`."""
+def waited_for_a_processor(pid):
+    """The seconds for which the one of a process's threads that waited longest was ready to run and had no processor."""
+    longest = 0
+    for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        # A thread may end meanwhile, and a kernel may not count.
+        with contextlib.suppress(OSError, IndexError):
+            longest = max(longest, int(file.read_text().split()[1]))
+    return longest / 1e9
+
+
+def watch(emulator, kernel_log, limit, stood_still, expired):
+    """Ends an emulator that no longer runs its guest, or whose guest's kernel does nothing, and sets `stood_still`; after `limit` seconds it
+    sets `expired`. Time in which other programs have the processors does not count.
+    """
+    waited = 0.0
+
+    def clock():
+        nonlocal waited
+        waited = max(waited, waited_for_a_processor(emulator.pid))
+        return time.monotonic() - waited
+
+    began = clock()
     used, since = -1.0, time.monotonic()
-    size, grown = -1, since
+    size, grown = -1, began
     while emulator.poll() is None:
+        if clock() - began >= limit:
+            expired.set()
+            emulator.kill()
+            return
         if kernel_log.stat().st_size != size:
-            size, grown = kernel_log.stat().st_size, time.monotonic()
-        elif time.monotonic() - grown >= SILENCE:
+            size, grown = kernel_log.stat().st_size, clock()
+        elif clock() - grown >= SILENCE:
             stood_still.set()
             emulator.kill()
             return
@@ -311,11 +335,9 @@ class Bed:
         child = subprocess.Popen(
             [str(part) for part in machine], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, errors="replace")
-        timer = threading.Timer(limit, child.kill)
-        timer.start()
-        stood_still = threading.Event()
+        stood_still, expired = threading.Event(), threading.Event()
         kernel_log.touch()
-        threading.Thread(target=end_a_standstill, args=(child, kernel_log, stood_still), daemon=True).start()
+        threading.Thread(target=watch, args=(child, kernel_log, limit, stood_still, expired), daemon=True).start()
         threading.Thread(target=wake_up_in_the_morning, args=(exchange / "monitor", child), daemon=True).start()
         last = "none"
         try:
@@ -324,15 +346,13 @@ class Bed:
                 show(last)
             child.wait()
         finally:
-            expired = not timer.is_alive()
-            timer.cancel()
             child.kill()
         text = answer.read_text().strip() if answer.exists() else ""
         if text.isdigit():
             return int(text)
         if stood_still.is_set():
             raise Standstill(f"the guest did nothing for {STANDSTILL} s, or its kernel for {SILENCE} s")
-        if expired:
+        if expired.is_set():
             raise BedError(f"the guest was still busy after {limit} s; its last line: {last}")
         return None
 
