@@ -36,12 +36,21 @@ struct ValuePlot: Sendable {
         count += 1
     }
 
+    /// Returns the first words of a text that fit: a number without its unit rather than nothing of both.
+    private static func beginning(of text: String, in width: Int) -> String {
+        guard ScreenText.width(text) > width else { return text }
+        var words = text.split(separator: " ", omittingEmptySubsequences: false)
+        while words.count > 1, ScreenText.width(words.joined(separator: " ")) > width { words.removeLast() }
+        while words.count > 1, words.last?.isEmpty == true { words.removeLast() }
+        return words.joined(separator: " ").wrapped(to: width).first ?? ""
+    }
+
     /// Returns the text followed by the row, in this number of columns at most.
     ///
     /// Where there is no room for everything, first the row becomes shorter, then the mean goes, then the extremes,
     /// then the row.
     func line(_ text: String, in width: Int, _ look: ScreenLook) -> StyledText {
-        let text = ScreenText.width(text) > width ? (text.wrapped(to: width).first ?? "") : text
+        let text = Self.beginning(of: text, in: width)
         var line = StyledText(text)
         guard let least, let most else { return line }
         let (low, high) = ("  min \(least.digits)", "  max \(most.digits)")
