@@ -27,7 +27,7 @@ public struct AdvertisedName: Hashable, Sendable {
         Self.escaped(text.unicodeScalars.prefix { $0.value != 0 })
     }
 
-    /// Text of anybody's with what could control a terminal, or has no shape there, escaped as `\u{…}`.
+    /// Text from any source with what could control a terminal, or has no shape there, escaped as `\u{…}`.
     package static func escaped(_ text: some Sequence<Unicode.Scalar>) -> String {
         var result = ""
         for scalar in text {

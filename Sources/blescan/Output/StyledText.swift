@@ -187,7 +187,7 @@ extension String {
         return Self.unitsLikeWords.contains(String(unit)) || !unit.allSatisfy(small.contains)
     }
 
-    /// The units of small letters alone; others, such as dBm and m/s, are told from words by another character.
+    /// The units of lowercase letters alone. Others, such as dBm and m/s, contain a character that words do not.
     private static let unitsLikeWords: Set<String> = [
         "s", "ms", "min", "h", "d", "g", "kg", "m", "mm", "cm", "km", "l", "lb", "lx", "bpm", "rpm", "ppm", "ppb",
     ]
