@@ -91,7 +91,8 @@ struct Failure: Error, Hashable {
     /// The cause, where failures of the library have a code for it; `nil` if the status says enough.
     let cause: Cause?
 
-    /// A cause that has a code of its own. One byte: the compiler of Swift 6.3 crashes on larger failures in release builds.
+    /// A cause that has a code of its own. One byte: the compiler of Swift 6.3 crashes on larger failures in release
+    /// builds.
     enum Cause {
         case adapterDown, blocked, unsupported
 
