@@ -39,8 +39,9 @@ RELEASE = ["swift", "build", "-c", "release", "--static-swift-stdlib", "--disabl
 # program that users have, if it is built from these sources.
 RELEASED = ROOT / ".build" / "release" / "blescan"
 
-# Nobody works with what the build machine has built, and debug information and an index for editors take time.
-DEBUG = ["swift", "build", *(["-Xswiftc", "-gnone", "--disable-index-store"] if SAMPLE else [])]
+# Nobody debugs what the build machine has built, and debug information takes time. The index stays: the list of tests is made
+# from it.
+DEBUG = ["swift", "build", *(["-Xswiftc", "-gnone"] if SAMPLE else [])]
 
 # The packages of the documentation are built on the debug build of the modules, beside it.
 SHARED = ["--scratch-path", ".build"]
