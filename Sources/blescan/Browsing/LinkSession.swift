@@ -50,7 +50,7 @@ actor LinkSession {
                 let bytes = try await peripheral.read(.handle(handle), timeout: timeout)
                 report(.value(handle, bytes, .read))
             } catch {
-                guard error.attError != nil || error.code == .timedOut else { throw error }
+                guard error.isOfOneAttribute else { throw error }
                 report(.unreadable(handle, error))
             }
         }

@@ -130,8 +130,8 @@ struct Explore: AsyncParsableCommand {
                     found.interruption = error
                     return found
                 }
-                // A refusal is a result.
-                guard error.attError != nil || error.code == .timedOut else { throw error }
+                // Such a failure is a result.
+                guard error.isOfOneAttribute else { throw error }
                 found.values[handle] = .refused(error.named(as: peer))
             }
         }

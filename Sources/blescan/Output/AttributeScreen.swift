@@ -194,13 +194,16 @@ struct AttributeScreen {
         var parts = [tree.allRequests.counted("request") + " used"]
         let refusals = tree.values.values.compactMap { if case .refused(let error) = $0 { error } else { nil } }
         let unanswered = refusals.filter { $0.code == .timedOut }.count
+        let invalid = refusals.filter(\.isOfInvalidValue).count
+        let refused = refusals.count - unanswered - invalid
         let unpaired = refusals.filter { $0.code == .insufficientSecurity }.count
         if !tree.values.isEmpty { parts.append("\((tree.values.count - refusals.count).counted("value")) read") }
-        if refusals.count > unanswered { parts.append("\(refusals.count - unanswered) refused") }
+        if refused > 0 { parts.append("\(refused) refused") }
         if unpaired > 0 {
             let advice = tree.pairingAdvice.map { ": \($0.filter { $0 != "`" })" } ?? ""
             parts.append("\(unpaired) of them \(unpaired == 1 ? "needs" : "need") pairing\(advice)")
         }
+        if invalid > 0 { parts.append("\(invalid) invalid") }
         if unanswered > 0 { parts.append("\(unanswered) without a response") }
         if !tree.database.quirks.isEmpty {
             parts.append("\(tree.database.quirks.count.counted("quirk")) of the peer tolerated")

@@ -7,6 +7,7 @@ struct AttributeTree: Sendable {
     /// The result of reading one value.
     enum Reading: Sendable {
         case value([UInt8])
+        /// The peer has refused it, has not responded, or has sent an invalid value.
         case refused(BLEError)
     }
 

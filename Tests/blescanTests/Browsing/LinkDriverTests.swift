@@ -109,6 +109,32 @@ import Testing
         #expect(link.ended.withLock(\.self) == 2)
     }
 
+    /// As in `explore`.
+    @Test func anInvalidValueLeavesTheLinkAndTheOthers() async throws {
+        let virtual = await UnrulyPeerTests.peripheralWithInvalidValues()
+        let device = try await Central().attach(descriptor: try await virtual.connect(), ConnectOptions(mtu: 23))
+        let events = Lock<[LinkEvent]>([])
+        let session = LinkSession(device, of: .demo("lamp"), timeout: .seconds(20)) { event in
+            events.withLock { $0.append(event) }
+        }
+        let running = Task { try await session.run() }
+        try await waited(for: "the last value") {
+            events.withLock { $0.contains { if case .value(0x0007, _, .read) = $0 { true } else { false } } }
+        }
+        let codes = events.withLock { events in
+            events.compactMap { event -> BLEError.Code? in
+                guard case .unreadable(_, let error) = event else { return nil }
+                return error.code
+            }
+        }
+        #expect(codes == [.tooLong, .malformedReply])
+        #expect(await device.isConnected)
+        running.cancel()
+        _ = await running.result
+        await session.end()
+        await device.disconnect()
+    }
+
     @Test func theSignalIsMeasuredWhereThereIsARadio() async throws {
         let radio = VirtualRadio()
         await radio.add(.heartRate)

@@ -81,6 +81,46 @@ import Testing
         expectParagraph(outcome, status: 76, peer: peer)
     }
 
+    /// Returns a device with three values at 0x0003, 0x0005 and 0x0007. With an MTU of 23 the first one is endless; the
+    /// response to a read of the second one is malformed.
+    static func peripheralWithInvalidValues() async -> VirtualPeripheral {
+        let values: [VirtualCharacteristic] = [
+            VirtualCharacteristic(0xFFF1, .read), VirtualCharacteristic(0xFFF2, .read),
+            VirtualCharacteristic(0xFFF3, .read, value: [0xC7, 0x3A]),
+        ]
+        let peripheral = VirtualPeripheral(VirtualDevice(name: "Lamp", services: [VirtualService(0xFFF0, values)]))
+        await peripheral.behave { request, respond in
+            // A part that fills its packet is not the last one (Core Vol 3 Part G, 4.8.3).
+            let part = [UInt8](repeating: 0x41, count: 22)
+            let responses: [[UInt8]]
+            switch Array(request.prefix(3)) {
+            case [0x0A, 3, 0]: responses = [[0x0B] + part]
+            case [0x0C, 3, 0]: responses = [[0x0D] + part]
+            // An Error Response of two bytes.
+            case [0x0A, 5, 0]: responses = [[0x01, 0x0A]]
+            default: responses = respond(request)
+            }
+            return responses.map { (delay: .zero, pdu: $0) }
+        }
+        return peripheral
+    }
+
+    @Test(arguments: [[], ["--flat"], ["--json"]] as [[String]])
+    func anInvalidValueIsShownInItsRowAndTheOthersAreRead(_ arguments: [String]) async throws {
+        let peripheral = await Self.peripheralWithInvalidValues()
+        let peer = try SocketPeer(link: try await peripheral.connect())
+        let outcome = try await run(["explore", "PEER", "--mtu", "23"], peer, arguments)
+        #expect(outcome.status == 0, "\(outcome.errors)")
+        #expect(outcome.errors.isEmpty)
+        #expect(outcome.output.contains("longer than the 512 bytes"), "\(outcome.output)")
+        #expect(outcome.output.contains("malformed") && outcome.output.contains("c73a"), "\(outcome.output)")
+        if arguments.isEmpty { #expect(outcome.output.hasSuffix(", 1 value read, 2 invalid\n"), "\(outcome.output)") }
+        if arguments == ["--json"] {
+            #expect(outcome.output.contains(#""code":"tooLong""#), "\(outcome.output)")
+            #expect(outcome.output.contains(#""code":"malformedReply""#), "\(outcome.output)")
+        }
+    }
+
     /// The link is lost after the discovery: what was read before is shown all the same.
     @Test func theLinkIsLostWhileValuesAreRead() async throws {
         let values: [VirtualCharacteristic] = [

@@ -29,6 +29,20 @@ import Testing
         #expect(blescan.ExitStatus(error).rawValue == status)
     }
 
+    /// The link, the machine, or a change of the services concern all attributes.
+    @Test(
+        arguments: [
+            (error(.refusedByPeer, .readNotPermitted), true),
+            (error(.insufficientSecurity, .insufficientEncryption), true), (error(.timedOut, origin: .peer), true),
+            (error(.tooLong, origin: .peer), true),
+            (error(.malformedReply, origin: .peer), true), (error(.malformedValue), true), (error(.tooLong), false),
+            (error(.disconnected), false), (error(.cancelled), false), (error(.servicesChanged), false),
+            (error(.system), false),
+        ] as [(BLEError, Bool)])
+    func aFailedReadConcernsItsAttributeAlone(_ error: BLEError, _ isOfOneAttribute: Bool) {
+        #expect(error.isOfOneAttribute == isOfOneAttribute)
+    }
+
     @Test func theFirstOfSeveralFailuresDecides() throws {
         let failures = [Self.error(.attributeNotFound), Self.error(.refusedByPeer, .readNotPermitted)]
         let ended = try #require(throws: FailureAfterOthers.self) { try FailureAfterOthers.end(with: failures) }
