@@ -35,7 +35,7 @@ extension L2CAPChannel {
         case .link(let reason)?:
             BLEError(
                 .disconnected, subject: name, during: operation, because: "\(reason)", hint: reason.hint,
-                hciStatus: reason.hciStatus, errorNumber: reason.errorNumber)
+                hciStatus: reason.hciStatus, errorNumber: reason.errorNumber, origin: reason.origin)
         }
     }
 }

@@ -113,7 +113,8 @@ public struct BLEError: Error, Sendable {
     /// The kind of the failure.
     public let code: Code
     /// The part that failed, if the code alone does not identify it: a `.timedOut` may be the peer's or the adapter's;
-    /// a `.tooLong` is the peer's or, with `nil`, that of an argument.
+    /// a `.tooLong` is the peer's or, with `nil`, that of an argument; a `.disconnected` is the peer's if the link was
+    /// closed because the peer violated the protocol.
     public let origin: Origin?
     /// The name or address of the peer, the name of the adapter, the path of the file or socket, or the descriptor,
     /// identifier or text that was passed. `nil` if it is about none of them.

@@ -58,6 +58,11 @@ public enum DisconnectReason: Hashable, Sendable, CustomStringConvertible {
         if case .other(nil, let number) = self { number } else { nil }
     }
 
+    /// The origin of the failures that the end causes: the peer if it violated the protocol; `nil` otherwise.
+    package var origin: BLEError.Origin? {
+        if case .protocolViolation = self { .peer } else { nil }
+    }
+
     /// Whether this program ended the link, so that streams end without an error.
     var isIntended: Bool {
         switch self {

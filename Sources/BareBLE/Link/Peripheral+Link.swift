@@ -77,7 +77,7 @@ extension Peripheral {
         }
         return BLEError(
             .disconnected, subject: name, during: operation, because: "\(reason)", hint: hint,
-            hciStatus: reason.hciStatus, errorNumber: reason.errorNumber)
+            hciStatus: reason.hciStatus, errorNumber: reason.errorNumber, origin: reason.origin)
     }
 
     /// What may be the case where nothing at all has come from the peer of a link by an adapter; `nil` for any other.

@@ -81,8 +81,10 @@ final class SecurityRequests: @unchecked Sendable {
         }.get()
     }
 
-    private func error(_ code: BLEError.Code, _ reason: String, hint: String? = nil) -> BLEError {
-        BLEError(code, subject: peripheral.name, during: Self.operation, because: reason, hint: hint)
+    private func error(
+        _ code: BLEError.Code, _ reason: String, hint: String? = nil, origin: BLEError.Origin? = nil
+    ) -> BLEError {
+        BLEError(code, subject: peripheral.name, during: Self.operation, because: reason, hint: hint, origin: origin)
     }
 
     // MARK: What has happened
@@ -106,6 +108,6 @@ final class SecurityRequests: @unchecked Sendable {
             .failure(
                 error(
                     .disconnected, "the link ended: \(reason)",
-                    hint: "The central may have lost its bond, or have been asked 30 s ago.")))
+                    hint: "The central may have lost its bond, or have been asked 30 s ago.", origin: reason.origin)))
     }
 }

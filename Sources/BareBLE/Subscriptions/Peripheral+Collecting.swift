@@ -107,6 +107,7 @@ extension BLEError {
     func carrying(_ partial: [UInt8]) -> BLEError {
         BLEError(
             code, subject: subject, during: operation, because: reason, hint: hint, attError: attError,
-            attributeHandle: attributeHandle, hciStatus: hciStatus, errorNumber: errorNumber, partialValue: partial)
+            attributeHandle: attributeHandle, hciStatus: hciStatus, errorNumber: errorNumber, partialValue: partial,
+            origin: origin)
     }
 }

@@ -57,7 +57,7 @@ actor LinkSession {
         guard let reason = await peripheral.disconnected() else { return }
         throw BLEError(
             .disconnected, subject: peripheral.name, during: "keep the link", because: "\(reason)",
-            hint: "c connects again.")
+            hint: "c connects again.", origin: reason.origin)
     }
 
     /// Begins an operation; its result is reported.

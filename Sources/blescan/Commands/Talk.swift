@@ -138,7 +138,7 @@ struct Talk: AsyncParsableCommand {
             } catch {}
             throw BLEError(
                 .disconnected, subject: peer.description, during: "keep the link",
-                because: reason.map { "\($0)" } ?? "it has ended", hint: "Connect again.")
+                because: reason.map { "\($0)" } ?? "it has ended", hint: "Connect again.", origin: reason?.origin)
         }
     }
 

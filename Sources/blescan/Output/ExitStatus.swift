@@ -30,6 +30,9 @@ enum ExitStatus: Int32 {
             self = .noAdapter
         case .notPermitted:
             self = .notPermitted
+        case .disconnected where error.origin == .peer:
+            // It violated the protocol, and may do so on each link.
+            self = .refused
         case .disconnected, .valuesLost:
             self = .linkLost
         case .timedOut, .busy, .adapterShared, .queueFull:

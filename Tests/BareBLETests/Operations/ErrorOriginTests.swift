@@ -84,6 +84,22 @@ import Testing
         }
     }
 
+    @Test func theOriginOfALostLinkIsThePeerThatHasViolatedTheProtocol() async throws {
+        let peripheral = VirtualPeripheral(.battery)
+        let device = try await Central().attach(to: peripheral, ConnectOptions(mtu: 23))
+        // A response that is longer than the MTU.
+        await peripheral.behave { _, _ in [(delay: .zero, pdu: [0x0B] + [UInt8](repeating: 0, count: 23))] }
+        let violated = await failure { _ = try await device.read(.handle(3)) }
+        #expect(violated?.code == .disconnected && violated?.origin == .peer)
+        let later = await failure { _ = try await device.read(.handle(3)) }
+        #expect(later?.code == .disconnected && later?.origin == .peer)
+        let another = VirtualPeripheral(.battery)
+        let other = try await Central().attach(to: another)
+        await another.disconnect()
+        let lost = await failure { _ = try await other.read(.handle(3)) }
+        #expect(lost?.code == .disconnected && lost?.origin == nil)
+    }
+
     @Test func aRefusalOfThePeerHasItAsItsOriginAndAnArgumentHasNone() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await Central().attach(to: peripheral)

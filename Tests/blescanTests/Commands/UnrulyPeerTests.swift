@@ -81,6 +81,24 @@ import Testing
         expectParagraph(outcome, status: 76, peer: peer)
     }
 
+    /// Each response is one byte longer than the MTU. On the next link the peer would do the same.
+    @Test(arguments: commands.filter { $0.contains("--mtu") })
+    func aPeerThatViolatesTheProtocolEndsTheCommandWith76(_ command: [String]) async throws {
+        let peer = try SocketPeer { _ in .response([0x0B] + [UInt8](repeating: 0, count: 23)) }
+        let outcome = try await run(command, peer)
+        expectParagraph(outcome, status: 76, peer: peer)
+        #expect(outcome.errors.contains("the peer violated the protocol"), "\(outcome.errors)")
+    }
+
+    /// The link has ended all the same: in JSON the code stays.
+    @Test func theCodeOfAViolationIsThatOfALostLink() async throws {
+        let peer = try SocketPeer { _ in .response([0x0B] + [UInt8](repeating: 0, count: 23)) }
+        let outcome = try await run(["read", "PEER", "0x0003", "--mtu", "23", "--json"], peer)
+        #expect(outcome.status == 76)
+        #expect(outcome.errors.contains(#""code":"disconnected""#), "\(outcome.errors)")
+        #expect(outcome.errors.contains(#""status":76"#), "\(outcome.errors)")
+    }
+
     /// Returns a device with three values at 0x0003, 0x0005 and 0x0007. With an MTU of 23 the first one is endless; the
     /// response to a read of the second one is malformed.
     static func peripheralWithInvalidValues() async -> VirtualPeripheral {

@@ -18,7 +18,7 @@ import Testing
     @Test(
         arguments: [
             (error(.attributeNotFound), 1), (error(.ambiguous), 64), (error(.noAdapter), 69),
-            (error(.disconnected), 74),
+            (error(.disconnected), 74), (error(.disconnected, origin: .peer), 76),
             (error(.timedOut), 75), (error(.connectFailed), 75), (error(.connectFailed, errno: ENOENT), 64),
             (error(.refusedByPeer, .readNotPermitted), 76), (error(.refusedByPeer, .invalidHandle), 1),
             (error(.tooLong), 64), (error(.tooLong, origin: .peer), 76), (error(.notPermitted), 77),
