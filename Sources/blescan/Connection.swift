@@ -146,7 +146,7 @@ enum Connection {
                     try await connect(central, to: peer, bonds, options, switchesOn: switchesOn, found: found)
                 }, body)
         } catch let error as BLEError {
-            throw error.advised(peer, isBonded: bonds?.identity != nil || options.pair)
+            throw error.advised(peer, isBonded: bonds?.identity != nil || options.pair).advisedToReadDirectly(peer)
         }
     }
 

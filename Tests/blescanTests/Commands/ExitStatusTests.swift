@@ -74,13 +74,16 @@ import Testing
         #expect(try await BuiltProgram.run(["explore", "unix:\(peer.path)", "--timeout", "0.2"]).status == 75)
     }
 
-    /// The peer reports one more service in each response, forever.
-    @Test func aPeerWithoutEnd() async throws {
+    /// The peer reports one more service in each response, forever; what `--service` shows is chosen after that.
+    @Test(arguments: [[], ["--service", "battery"]] as [[String]])
+    func aPeerWithoutEnd(_ arguments: [String]) async throws {
         let peer = try SocketPeer { request in
             guard request.first == 0x10, request.count > 2 else { return .response([0x01, request[0], 0, 0, 0x06]) }
             return .response([0x11, 6, request[1], request[2], request[1], request[2], 0x0F, 0x18])
         }
-        #expect(try await BuiltProgram.run(["explore", "unix:\(peer.path)"]).status == 76)
+        let outcome = try await BuiltProgram.run(["explore", "unix:\(peer.path)"] + arguments)
+        #expect(outcome.status == 76)
+        #expect(outcome.errors.contains("hint: `blescan read unix:\(peer.path) UUID` reads"), "\(outcome.errors)")
     }
 
     /// The operation's description is text that may change.

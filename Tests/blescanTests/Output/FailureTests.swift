@@ -66,6 +66,17 @@ import Testing
         #expect(Failure.message(ofParser: text) == message)
     }
 
+    /// `explore` has no option that discovers less.
+    @Test func aDiscoveryOfTooMuchPointsToTheRead() {
+        let peer = PeerArgument.unix("/tmp/my belt")
+        let discovery = Self.error(.tooLong, origin: .peer).advisedToReadDirectly(peer)
+        #expect(discovery.hint?.hasPrefix("`blescan read 'unix:/tmp/my belt' UUID` reads") == true)
+        let value = BLEError(
+            .tooLong, during: "read 2a19", because: "it is long", partialValue: [0x41], origin: .peer)
+        #expect(value.advisedToReadDirectly(peer).hint == nil)
+        #expect(Self.error(.tooLong).advisedToReadDirectly(peer).hint == nil, "an argument")
+    }
+
     @Test func aFailureOfThisMachinePointsToTheDoctor() {
         #expect(Failure(Self.error(.noAdapter)).hint == "`blescan doctor` shows more.")
         #expect(Failure(Self.error(.timedOut)).hint == nil)
