@@ -198,6 +198,16 @@ extension StringProtocol {
     }
 }
 
+extension String {
+    /// Returns the text as messages quote it: of a long one the beginning and the end. Input has any length.
+    func excerpt(upTo limit: Int = 80) -> String {
+        // Not by characters: a single one may have any number of marks.
+        guard unicodeScalars.count > limit else { return self }
+        let (start, end) = (unicodeScalars.prefix(limit / 2), unicodeScalars.suffix(limit / 2))
+        return String(String.UnicodeScalarView(start)) + "…" + String(String.UnicodeScalarView(end))
+    }
+}
+
 extension Unicode.Scalar {
     /// Whether it could control a terminal, or has no shape there.
     var isUnprintable: Bool { AdvertisedName.isUnprintable(self) }

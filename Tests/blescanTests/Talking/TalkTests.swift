@@ -506,6 +506,17 @@ import Testing
         #expect(isComment)
     }
 
+    /// A file that has no operations may be one long line.
+    @Test(arguments: [
+        "WORD", "'WORD", "read WORD", "read --WORD", "write WORD", "write 0x0008 WORD", "write 0x0008 --u8 WORD",
+        "wait WORD", "quit WORD", "quit" + String(repeating: " now", count: 1000),
+    ])
+    func theEndsOfALongLineAreQuoted(_ line: String) throws {
+        let line = line.replacing("WORD", with: String(repeating: "x", count: 4000))
+        let failure = try #require(throws: Failure.self) { try TalkOperation(line) }
+        #expect(failure.message.count <= 450 && (failure.hint ?? "").count <= 450, "\(failure.message)")
+    }
+
     @Test(arguments: ["'#x'", "\"#x\" 2a19"]) func aQuotedNumberSignBeginsNoComment(_ line: String) throws {
         let failure = try #require(throws: Failure.self) { try TalkOperation(line) }
         #expect(failure.message == "there is no operation '#x'" && failure.status == .usage)
