@@ -92,7 +92,7 @@ enum TalkOperation {
     /// The description of the operations.
     static let usage = """
         read ATTRIBUTE ...                  read values
-        write ATTRIBUTE BYTES               write; --text, --u8 … as in `blescan write`
+        write ATTRIBUTE BYTES               write; --text, --u8 … of `blescan write`
         write ATTRIBUTE … --without-response
         notify ATTRIBUTE ... [--indications] subscribe: values are printed as they come
         stop [ATTRIBUTE ...]                unsubscribe
