@@ -65,8 +65,13 @@ public struct GATTCacheFile: Hashable, Sendable {
     private static func whyNotOurs(_ bytes: [UInt8]) -> String {
         if GATTCache.isEnvelope(bytes) { return "it does not name its peer" }
         guard bytes.starts(with: headingStart) else { return "it is not a cache" }
-        let name = bytes.dropFirst(headingStart.count).prefix(256).prefix { $0 != 0x0A }
-        return "it is the cache of another peer, \(String(decoding: name, as: UTF8.self))"
+        let rest = bytes.dropFirst(headingStart.count).prefix(256)
+        let line = rest.prefix { $0 != 0x0A }
+        // Where the end of the line is damaged, the bytes after it are no text.
+        guard line.count < rest.count, let name = String(validating: line, as: UTF8.self),
+            !name.unicodeScalars.contains(where: AdvertisedName.isUnprintable)
+        else { return "its first line, which names the peer, is damaged" }
+        return "it is the cache of another peer, \(name)"
     }
 
     /// Whether `bytes` are this peer's cache, damaged or not.

@@ -179,21 +179,26 @@ struct BrowseScreen: Sendable {
     func text(of row: AttributeRow) -> ValueText? {
         switch values[row.handle]?.reading {
         case nil: return nil
-        case .refused(let error): return ValueText(refusal: error)
+        case .refused(let error): return ValueText(refusal: error, spelled: spelled)
         case .value(let bytes): return text(of: bytes, at: row)
         }
     }
 
     /// Returns a value of an attribute as text.
     func text(of bytes: [UInt8], at row: AttributeRow) -> ValueText {
-        if showsBytes { return ValueText(bytes, nil) }
-        guard let type = row.type else { return ValueText(bytes, ValueDescription.of(bytes, uuid: nil)) }
+        if showsBytes { return ValueText(bytes, nil, spelled: spelled) }
+        guard let type = row.type else {
+            return ValueText(bytes, ValueDescription.of(bytes, uuid: nil), spelled: spelled)
+        }
         let meaning = database.meaning(of: bytes, at: row.handle, type) { descriptor in
             guard case .value(let bytes)? = values[descriptor]?.reading else { return nil }
             return bytes
         }
-        return ValueText(bytes, meaning)
+        return ValueText(bytes, meaning, spelled: spelled)
     }
+
+    /// Returns a text in the characters of the terminal.
+    private func spelled(_ text: String) -> String { ScreenText.shown(text, area.look) }
 
     /// The command that is equivalent to the last key, or that shows the selected attribute.
     var command: EquivalentCommand? {

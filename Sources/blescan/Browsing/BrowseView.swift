@@ -209,7 +209,7 @@ struct BrowseView {
         }
         // A long name, such as a UUID of 128 bits, leaves the value a third of the screen.
         let column = 2 + layout.name + 1 + layout.letters + 1
-        let wanted = ScreenText.width(ScreenText.shown(text.line(in: layout.value), look))
+        let wanted = ScreenText.width(text.line(in: layout.value))
         let room = area.columns - line.width - 2 - min(wanted, area.columns / 3)
         line.add(title, .bold, column: max(0, min(ScreenText.width(ScreenText.shown(title, look)), room)))
         line.skip(max(2, column - line.width))
@@ -263,7 +263,8 @@ struct BrowseView {
             row.name, row.uuid?.description, row.properties.words.isEmpty ? nil : row.properties.words,
             known.dropped > 0 ? "\(known.dropped) dropped" : nil,
         ]
-        let lines = parts.compactMap(\.self).joined(separator: "  ").wrapped(to: max(1, area.columns - title.width))
+        let lines = ScreenText.shown(parts.compactMap(\.self).joined(separator: "  "), look)
+            .wrapped(to: max(1, area.columns - title.width))
         let indent = title.width
         title.add(lines[0])
         var result = [title]

@@ -73,7 +73,8 @@ struct Explore: AsyncParsableCommand {
         } else if flat {
             for line in AttributeLines.lines(of: tree) { Console.out(line) }
         } else {
-            for line in AttributeScreen(tree, width: Console.width).styled { Console.out(line.painted(color.look)) }
+            let screen = AttributeScreen(tree, width: Console.width, spelled: Console.spelled)
+            for line in screen.styled { Console.out(line.painted(color.look)) }
         }
         if let interruption = tree.interruption { throw interruption }
     }

@@ -36,6 +36,7 @@ struct Pair: AsyncParsableCommand {
     var peer: PeerArgument
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
             "The passkey that the peer shows, or that is printed on it; nothing is asked then.", valueName: "digits"),
         transform: PasskeyArgument.init(argument:))

@@ -101,7 +101,10 @@ struct Replay: AsyncParsableCommand {
         )
         var screen = false
 
-        @Option(help: ArgumentHelp("How many times faster than recorded --screen shows them.", valueName: "factor"))
+        @Option(
+            parsing: .unconditional,
+            help: ArgumentHelp("How many times faster than recorded --screen shows them.", valueName: "factor"),
+            transform: SpeedArgument.parse)
         var speed: Double?
 
         @Flag(help: "Print the advertisements as `scan` does, instead of packets.")
@@ -191,9 +194,6 @@ struct Replay: AsyncParsableCommand {
         if let other = others.compactMap(\.self).first {
             throw ValidationError("--screen shows a live table; leave out \(other).")
         }
-        if let speed = mode.speed, !(0.01...1000).contains(speed) {
-            throw ValidationError("--speed takes a factor from 0.01 to 1000.")
-        }
         if source == "-" { throw ValidationError("--screen needs a file; standard input is for the keys.") }
         if let obstacle = Terminal.obstacle {
             throw ValidationError("--screen needs a full terminal: \(obstacle); use --as-scan for plain lines.")
@@ -242,5 +242,18 @@ struct Replay: AsyncParsableCommand {
                 message: "\(name) has no \(mode.only?.words ?? "packets")",
                 hint: mode.only.map { _ in "Without --only all packets are printed." }, status: .notFound)
         }
+    }
+}
+
+/// The speed of a recording on the command line.
+enum SpeedArgument {
+    /// Parses a factor.
+    ///
+    /// - Throws: `BadValue`, which describes valid values.
+    static func parse(_ text: String) throws(BadValue) -> Double {
+        guard let factor = Double(text), (0.01...1000).contains(factor) else {
+            throw BadValue(description: "it takes a factor from 0.01 to 1000.")
+        }
+        return factor
     }
 }

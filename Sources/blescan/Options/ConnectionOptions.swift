@@ -5,7 +5,9 @@ import BareBLECrypto
 
 /// The options of a link, for every command that connects.
 struct ConnectionOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("Largest ATT packet to request, 23 to 517. (default: 517)", valueName: "bytes"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("Largest ATT packet to request, 23 to 517. (default: 517)", valueName: "bytes"))
     var mtu: Int?
 
     @Option(
@@ -19,6 +21,7 @@ struct ConnectionOptions: ParsableArguments {
     var pair = false
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
             "The passkey for --pair: the one that the peer shows, or that is printed on it.", valueName: "digits"),
         transform: PasskeyArgument.init(argument:))

@@ -21,6 +21,7 @@ extension Unicode.Scalar {
         switch self {
         case "…": "..."
         case "→": "->"
+        case "←": "<-"
         case "°": "deg "
         case "µ": "u"
         case "²": "2"

@@ -6,10 +6,14 @@ import BareBLE
 /// No line is wider than the terminal. Where there is less room, first the properties become letters, then long UUIDs
 /// and at last the values get lines of their own. A value keeps its meaning longer than its bytes, which are clipped
 /// between two of them; the meaning is wrapped.
+///
+/// Every text that may have other characters than ASCII is spelled before it is laid out, because its spelling for a
+/// terminal without them is wider.
 struct AttributeScreen {
     /// One attribute with its value.
     private struct Row {
         let attribute: AttributeRow
+        let name: String
         let value: ValueText?
 
         var uuid: BluetoothUUID? { attribute.uuid }
@@ -39,11 +43,17 @@ struct AttributeScreen {
 
     private let tree: AttributeTree
     private let terminalWidth: Int?
+    private let spelled: (String) -> String
 
-    /// Creates the screen for a terminal of `width` columns; `nil` for a file or a pipe, whose lines have any length.
-    init(_ tree: AttributeTree, width: Int?) {
+    /// Creates the screen.
+    ///
+    /// - Parameters:
+    ///   - width: The columns of the terminal; `nil` for a file or a pipe, whose lines have any length.
+    ///   - spelled: Returns a text in the characters of the terminal, as `Console.spelled` does.
+    init(_ tree: AttributeTree, width: Int?, spelled: @escaping (String) -> String) {
         self.tree = tree
         terminalWidth = width
+        self.spelled = spelled
     }
 
     /// The lines without styles.
@@ -95,8 +105,8 @@ struct AttributeScreen {
     }
 
     private func name(of row: Row, _ layout: Layout) -> String {
-        guard let uuid = row.uuid, layout.hasLongUUIDs || uuid.short != nil else { return row.attribute.name }
-        return row.attribute.name + " " + uuid.description
+        guard let uuid = row.uuid, layout.hasLongUUIDs || uuid.short != nil else { return row.name }
+        return row.name + " " + uuid.description
     }
 
     // MARK: - Lines
@@ -121,7 +131,7 @@ struct AttributeScreen {
         line.pad(to: layout.nameColumn)
         // A service has the whole line.
         let room = row.isService ? (terminalWidth ?? .max) - layout.nameColumn : layout.nameWidth
-        var names = [attribute.name]
+        var names = [row.name]
         if let uuid = row.uuid, layout.hasLongUUIDs || !row.isLongUUID || row.isService {
             names.append(uuid.description)
         }
@@ -177,7 +187,7 @@ struct AttributeScreen {
             tree.isFromCache
             ? "\(attributes) known from the cache\(tree.isUnchecked ? ", unchecked" : ""), \(requests)"
             : "discovered \(attributes) in \(tree.discovering.milliseconds) ms, \(requests)"
-        let peer = [tree.peer, tree.kind?.rawValue].compactMap(\.self).joined(separator: " ")
+        let peer = [shown(tree.peer), tree.kind?.rawValue].compactMap(\.self).joined(separator: " ")
         let parts = ["connected \(tree.connecting.milliseconds) ms", "MTU \(tree.mtu)", known]
         var lines = [StyledText(peer, .bold)]
         for part in parts {
@@ -200,7 +210,7 @@ struct AttributeScreen {
         if !tree.values.isEmpty { parts.append("\((tree.values.count - refusals.count).counted("value")) read") }
         if refused > 0 { parts.append("\(refused) refused") }
         if unpaired > 0 {
-            let advice = tree.pairingAdvice.map { ": \($0.filter { $0 != "`" })" } ?? ""
+            let advice = tree.pairingAdvice.map { ": \(shown($0.filter { $0 != "`" }))" } ?? ""
             parts.append("\(unpaired) of them \(unpaired == 1 ? "needs" : "need") pairing\(advice)")
         }
         if invalid > 0 { parts.append("\(invalid) invalid") }
@@ -217,16 +227,22 @@ struct AttributeScreen {
 extension AttributeScreen {
     private var rows: [Row] {
         AttributeRow.rows(of: tree.services, in: tree.database).map { attribute in
-            Row(attribute: attribute, value: attribute.kind == .include ? nil : value(of: attribute))
+            Row(
+                attribute: attribute, name: shown(attribute.name),
+                value: attribute.kind == .include ? nil : value(of: attribute))
         }
     }
+
+    /// Returns a text as it is laid out: what could control a terminal is escaped, and the rest is spelled.
+    private func shown(_ text: String) -> String { spelled(text.printable) }
 
     private func value(of attribute: AttributeRow) -> ValueText? {
         switch tree.values[attribute.handle] {
         case nil: nil
-        case .refused(let error): ValueText(refusal: error)
+        case .refused(let error): ValueText(refusal: error, spelled: spelled)
         case .value(let bytes):
-            ValueText(bytes, attribute.type.flatMap { tree.meaning(of: bytes, at: attribute.handle, $0) })
+            ValueText(
+                bytes, attribute.type.flatMap { tree.meaning(of: bytes, at: attribute.handle, $0) }, spelled: spelled)
         }
     }
 

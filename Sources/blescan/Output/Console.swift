@@ -101,9 +101,9 @@ enum Console {
     static func messageBytes(_ line: StyledText) -> [UInt8] {
         let isOnTerminal = isatty(STDERR_FILENO) == 1
         let columns = isOnTerminal && line.isProse ? width(of: STDERR_FILENO) : nil
-        let lines = columns.map { line.wrapped(to: $0) } ?? [line]
-        let painted = lines.map { $0.painted(messageLook) }.joined(separator: "\n")
-        return Array((isASCIIWanted && isOnTerminal ? painted.ascii : painted).utf8)
+        let spelled = isASCIIWanted && isOnTerminal ? line.ascii : line
+        let lines = columns.map { spelled.wrapped(to: $0) } ?? [spelled]
+        return Array(lines.map { $0.painted(messageLook) }.joined(separator: "\n").utf8)
     }
 
     /// Reports something that is neither a result nor a fatal error; with `--json` as an object.
@@ -195,6 +195,16 @@ extension StringProtocol {
             }
         }
         return result
+    }
+}
+
+extension String {
+    /// Returns the text as messages quote it: of a long one the beginning and the end. Input has any length.
+    func excerpt(upTo limit: Int = 80) -> String {
+        // Not by characters: a single one may have any number of marks.
+        guard unicodeScalars.count > limit else { return self }
+        let (start, end) = (unicodeScalars.prefix(limit / 2), unicodeScalars.suffix(limit / 2))
+        return String(String.UnicodeScalarView(start)) + "…" + String(String.UnicodeScalarView(end))
     }
 }
 

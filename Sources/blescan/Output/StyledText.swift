@@ -30,6 +30,14 @@ struct StyledText: Hashable, Sendable {
         if column > width { add(String(repeating: " ", count: column - width)) }
     }
 
+    /// The line for a terminal that has only ASCII. It may be wider, so that it is wrapped after this.
+    var ascii: StyledText {
+        var line = StyledText()
+        line.isProse = isProse
+        for piece in pieces { line.append(Piece(text: piece.text.ascii, style: piece.style)) }
+        return line
+    }
+
     /// Returns the text in lines of at most this number of columns, all but the first one indented.
     ///
     /// They end between words. A longer word stays whole, and so does a command between backticks: where the terminal

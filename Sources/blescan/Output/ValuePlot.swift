@@ -152,9 +152,11 @@ struct PlotOutput: Sendable {
     private mutating func drawn(_ text: String, at handle: AttributeHandle, _ label: String?, in width: Int) -> [UInt8]
     {
         let words = [label, text.printable].compactMap(\.self).joined(separator: "  ")
+        // Spelled before it is laid out: in ASCII it may be wider.
+        let spelled = look.isUnicode ? words : words.ascii
         // In the last column some terminals wrap.
-        let line = (plots[handle] ?? ValuePlot()).line(words, in: max(1, width - 1), look).painted(look)
-        self.line = Array((look.isUnicode ? line : line.ascii).utf8)
+        let line = (plots[handle] ?? ValuePlot()).line(spelled, in: max(1, width - 1), look).painted(look)
+        self.line = Array(line.utf8)
         return place?.replacing(with: self.line) ?? self.line
     }
 }

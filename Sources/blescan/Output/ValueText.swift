@@ -6,24 +6,33 @@ import BareBLE
 /// between two of them.
 struct ValueText: Hashable, Sendable {
     private static let longestHex = 64
+    private static let omission = "…"
 
     private let meaning: String?
     private let bytes: [UInt8]
+    /// The sign of bytes that are left out.
+    private let omission: String
     private let isRefusal: Bool
 
     /// The text of a value.
-    init(_ bytes: [UInt8], _ meaning: ValueDescription?) {
+    ///
+    /// - Parameter spelled: Returns a text in the characters of the terminal: the columns are those of its spelling.
+    init(_ bytes: [UInt8], _ meaning: ValueDescription?, spelled: (String) -> String) {
         isRefusal = false
-        let line = meaning?.line
+        omission = spelled(Self.omission)
+        let line = meaning.map { spelled($0.line) }
         self.meaning = bytes.isEmpty ? "(empty)" : line
         // Plain text in quotes contains everything that the bytes do.
         self.bytes = line.map { Array($0.utf8) } == [0x22] + bytes + [0x22] ? [] : bytes
     }
 
     /// The text of a refusal.
-    init(refusal error: BLEError) {
+    ///
+    /// - Parameter spelled: Returns a text in the characters of the terminal.
+    init(refusal error: BLEError, spelled: (String) -> String) {
         isRefusal = true
-        meaning = "! " + [error.reason, error.underlyingCodes].compactMap(\.self).joined(separator: " ")
+        omission = spelled(Self.omission)
+        meaning = spelled("! " + [error.reason, error.underlyingCodes].compactMap(\.self).joined(separator: " "))
         bytes = []
     }
 
@@ -48,7 +57,7 @@ struct ValueText: Hashable, Sendable {
     private func hex(in room: Int) -> String? {
         guard !bytes.isEmpty else { return nil }
         if 2 * bytes.count <= room { return Hex.encode(bytes) }
-        let rest = "… (\(bytes.count.counted("byte")))"
-        return Hex.encode(bytes.prefix(max(1, (room - rest.count) / 2))) + rest
+        let rest = "\(omission) (\(bytes.count.counted("byte")))"
+        return Hex.encode(bytes.prefix(max(1, (room - ScreenText.width(rest)) / 2))) + rest
     }
 }

@@ -72,7 +72,8 @@ struct FieldsArgument: Hashable, Sendable {
 /// Lines of comma-separated values.
 ///
 /// Spec: RFC 4180, with LF as the end of a line. A text of a device that a spreadsheet would take for a formula begins
-/// with an apostrophe. So does one that begins with an apostrophe itself: a reader removes one, and has the text.
+/// with an apostrophe. So does one that begins with an apostrophe itself: a reader removes one, and has the text. An
+/// empty cell that is alone in its line is `""`: many readers skip a line without characters.
 enum CSVLine {
     /// Returns the first line.
     static func header(_ fields: [CSVField]) -> [UInt8] {
@@ -84,7 +85,8 @@ enum CSVLine {
         _ scanResult: ScanResult, _ fields: [CSVField], event: ScanLines.Event, at time: String
     ) -> [UInt8] {
         let decoded = SensorKeys.decoded(scanResult)
-        return Array(fields.map { cell($0, scanResult, decoded, event, time) }.joined(separator: ",").utf8)
+        let cells = fields.map { cell($0, scanResult, decoded, event, time) }
+        return Array((cells == [""] ? "\"\"" : cells.joined(separator: ",")).utf8)
     }
 
     private static func cell(

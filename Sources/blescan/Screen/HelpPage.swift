@@ -23,7 +23,7 @@ struct HelpPage {
     private func lines(_ key: String, _ meaning: String) -> [ScreenLine] {
         let isNarrow = area.columns < 40
         let indent = isNarrow ? 3 : 13
-        let texts = meaning.wrapped(to: max(8, area.columns - indent))
+        let texts = ScreenText.shown(meaning, area.look).wrapped(to: max(8, area.columns - indent))
         var lines = isNarrow && !key.isEmpty ? [area.line(" " + key, .bold)] : []
         for (number, text) in texts.enumerated() {
             var line = area.empty

@@ -101,7 +101,7 @@ struct ServedDevice: Sendable {
             services[services.count - 1].characteristics.append(try Self.characteristic(words.dropFirst()))
         default:
             throw BadValue(
-                description: "'\(keyword.printable)' is none of `name`, `service` and `characteristic`.")
+                description: "'\(keyword.excerpt().printable)' is none of `name`, `service` and `characteristic`.")
         }
     }
 
@@ -134,8 +134,8 @@ struct ServedDevice: Sendable {
             default:
                 throw BadValue(
                     description:
-                        "'\(String(name).printable)' is none of read, write, write-without-response, notify, indicate, "
-                        + "encrypted and authenticated.")
+                        "'\(String(name).excerpt().printable)' is none of read, write, write-without-response, notify, "
+                        + "indicate, encrypted and authenticated.")
             }
         }
         guard !properties.isEmpty else {
@@ -166,7 +166,8 @@ struct ServedDevice: Sendable {
     ) throws(BadValue) -> BluetoothUUID {
         guard let uuid = BluetoothUUID(written: text) ?? find(text) else {
             throw BadValue(
-                description: "'\(text.printable)' is no UUID and no name: write \(short), all 32 digits, or \(name).")
+                description:
+                    "'\(text.excerpt().printable)' is no UUID and no name: write \(short), all 32 digits, or \(name).")
         }
         return uuid
     }

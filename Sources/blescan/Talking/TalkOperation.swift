@@ -44,7 +44,7 @@ enum TalkOperation {
         default:
             let near = Self.synonyms[name].map { [$0] } ?? NearNames.slips(name, in: Self.names)
             throw Failure(
-                message: "there is no operation '\(name)'",
+                message: "there is no operation '\(name.excerpt())'",
                 hint: near.isEmpty
                     ? "The operations are \(Self.names.joined(separator: ", "))."
                     : "Did you mean \(NearNames.list(near))?", status: .usage)
@@ -92,7 +92,7 @@ enum TalkOperation {
     /// The description of the operations.
     static let usage = """
         read ATTRIBUTE ...                  read values
-        write ATTRIBUTE BYTES               write; --text, --u8 … as in `blescan write`
+        write ATTRIBUTE BYTES               write; --text, --u8 … of `blescan write`
         write ATTRIBUTE … --without-response
         notify ATTRIBUTE ... [--indications] subscribe: values are printed as they come
         stop [ATTRIBUTE ...]                unsubscribe
@@ -101,6 +101,9 @@ enum TalkOperation {
         help                                explain the operations
         quit                                disconnect
         """
+
+    /// The most characters of a command, or of a message of the parser, which quotes words.
+    private static let longestQuotation = 400
 
     private static func parsed<Words: ParsableArguments>(
         _ type: Words.Type, _ words: [String], _ name: String
@@ -120,7 +123,7 @@ enum TalkOperation {
         let places = words.indices.filter { !flags.contains(words[$0]) }
         guard let attribute = places.first, !words[attribute].hasPrefix("-") else { return words }
         guard let value = places.dropFirst().first else {
-            let example = "`write \(TalkWords.quoted(words[attribute])) 05a0`"
+            let example = "`write \(TalkWords.quoted(words[attribute].excerpt())) 05a0`"
             throw Failure(
                 message: "write: the bytes are missing",
                 hint: "They follow the attribute, as in \(example). Other forms are --text, --u8 to --u64, --i8 to "
@@ -141,16 +144,16 @@ enum TalkOperation {
             let line =
                 [words[0], "--text", TextBytes.argument(text.joined(separator: " "))]
                 + words.dropFirst(1 + text.count)
+            let command = "write \(line.map(TalkWords.quoted).joined(separator: " "))"
             throw Failure(
-                message: "write: '\(word)' is not bytes in hexadecimal digits: \(error.reason(in: word))",
-                hint: "For a text write `write \(line.map(TalkWords.quoted).joined(separator: " "))`.", status: .usage)
+                message: "write: '\(word.excerpt())' is not bytes in hexadecimal digits: \(error.reason(in: word))",
+                hint: "For a text write `\(command.excerpt(upTo: longestQuotation))`.", status: .usage)
         }
     }
 
     private static func failure(_ message: String, _ name: String) -> Failure {
-        Failure(
-            message: "\(name): \(Failure.message(ofParser: message))", hint: "`help` explains the operations.",
-            status: .usage)
+        let reason = Failure.message(ofParser: message).excerpt(upTo: longestQuotation)
+        return Failure(message: "\(name): \(reason)", hint: "`help` explains the operations.", status: .usage)
     }
 }
 
@@ -217,7 +220,8 @@ enum TalkWords {
         }
         guard quote == nil else {
             throw Failure(
-                message: "a quote has no end: \(line)", hint: "Put quotes around a whole word.", status: .usage)
+                message: "a quote has no end: \(line.excerpt())", hint: "Put quotes around a whole word.",
+                status: .usage)
         }
         if let whole = word { words.append(whole) }
         return words

@@ -162,9 +162,8 @@ actor TalkSession {
         if output.isJSON {
             try await print(tree.json(ofOperation: "explore").bytes)
         } else {
-            for line in AttributeScreen(tree, width: Console.width).table {
-                try await print(Array(Console.spelled(line.painted(output.look)).utf8))
-            }
+            let screen = AttributeScreen(tree, width: Console.width, spelled: Console.spelled)
+            for line in screen.table { try await print(Array(line.painted(output.look).utf8)) }
         }
     }
 

@@ -74,6 +74,20 @@ import Testing
         #expect(file.mayBeReplaced)
     }
 
+    /// What follows a damaged end of the line is binary, and no name.
+    @Test(arguments: [0x00, 0x4A, 0xFF] as [UInt8]) func aDamagedHeadingNamesNobody(_ end: UInt8) throws {
+        let path = folder.path + "/one.gatt"
+        let file = GATTCacheFile(path, of: "AA:BB:CC:DD:EE:01")
+        try file.save(cache)
+        var bytes = try Data(contentsOf: URL(filePath: path))
+        let place = try #require(bytes.firstIndex(of: 0x0A))
+        bytes[place] = end
+        try bytes.write(to: URL(filePath: path))
+        let error = try #require(throws: BLEError.self) { try file.load() }
+        #expect(error.code == .unusableCache && error.reason == "its first line, which names the peer, is damaged")
+        #expect(!file.mayBeReplaced)
+    }
+
     /// The link stays, and its target is changed.
     @Test func followsALink() throws {
         let target = folder.path + "/target"

@@ -1,6 +1,7 @@
 import ArgumentParser
 import BLECore
 import BareBLE
+import BareBLETestKit
 import Testing
 
 @testable import blescan
@@ -476,6 +477,23 @@ struct Browsed {
         for view in ["typing", "keys"] {
             #expect(browsed.text().utf8.allSatisfy { $0 < 0x80 }, "\(view): \(browsed.text())")
             browsed.press(.escape, .character("?"))
+        }
+    }
+
+    /// Where `…` is three columns, the number of bytes and the descriptions of the keys have their room too.
+    @Test func nothingIsCutInASCII() {
+        var browsed = Browsed(.demo("long-value"), ScreenLook(isColoured: false, isUnicode: false), rows: 60)
+        let (database, values) = AttributeScreenTests.attributes(of: .longValue)
+        browsed.take(.connected(mtu: 517), .discovered(database))
+        for (handle, value) in values { browsed.take(.value(handle, value, .read)) }
+        for columns in 40...140 as ClosedRange<Int> {
+            browsed.resize(columns: columns, rows: 60)
+            let rows = browsed.lines()
+            #expect(rows.contains { $0.contains("... (512 bytes)") }, "\(columns)")
+            #expect(rows.allSatisfy { !$0.contains("... (512") || $0.hasSuffix("... (512 bytes)") }, "\(columns)")
+            browsed.press(.character("?"))
+            #expect(browsed.lines().allSatisfy { !$0.contains("~") && $0.count <= columns }, "\(browsed.text())")
+            browsed.press(.escape)
         }
     }
 

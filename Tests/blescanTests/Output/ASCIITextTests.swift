@@ -6,8 +6,8 @@ import Testing
 @Suite struct ASCIITextTests {
     @Test func signsAreSpelledOtherwise() {
         #expect(
-            "temperature 25.00 °C, 5 µg/m³ … → 90° ± 1 × 2 · ü\u{10FFFF}".ascii
-                == "temperature 25.00 deg C, 5 ug/m3 ... -> 90deg  +/- 1 x 2 | ??")
+            "temperature 25.00 °C, 5 µg/m³ … → 90° ← ± 1 × 2 · ü\u{10FFFF}".ascii
+                == "temperature 25.00 deg C, 5 ug/m3 ... -> 90deg  <- +/- 1 x 2 | ??")
         #expect("plain\n".ascii == "plain\n")
     }
 

@@ -1,6 +1,7 @@
 import BLECore
 import BLEProfiles
 import BareBLE
+import BareBLETestKit
 import Testing
 
 @testable import blescan
@@ -34,6 +35,75 @@ import Testing
         ],
         descriptors: [GATTDescriptor(handle: 0x0023, uuid: 0x2902)])
 
+    /// Returns the attributes of a virtual device and what can be read of them, with the handles that `VirtualDevice`
+    /// describes.
+    static func attributes(
+        of device: VirtualDevice
+    ) -> (database: GATTDatabase, values: [AttributeHandle: [UInt8]]) {
+        var services: [GATTService] = []
+        var characteristics: [GATTCharacteristic] = []
+        var descriptors: [GATTDescriptor] = []
+        var values: [AttributeHandle: [UInt8]] = [:]
+        var last: AttributeHandle = 0
+        for service in device.services {
+            let first = last + 1
+            last = first
+            for characteristic in service.characteristics {
+                let declaration = last + 1
+                last += 2
+                if characteristic.properties.contains(.read) { values[last] = characteristic.value }
+                let valueHandle = last
+                let configurations =
+                    characteristic.properties.canSubscribe ? [VirtualDescriptor(0x2902, value: [0, 0])] : []
+                for descriptor in configurations + characteristic.descriptors {
+                    last += 1
+                    values[last] = descriptor.value
+                    descriptors.append(GATTDescriptor(handle: last, uuid: descriptor.uuid))
+                }
+                characteristics.append(
+                    GATTCharacteristic(
+                        declarationHandle: declaration, valueHandle: valueHandle, endHandle: last,
+                        properties: characteristic.properties, uuid: characteristic.uuid))
+            }
+            services.append(GATTService(handles: first...last, uuid: service.uuid, isPrimary: true))
+        }
+        return (
+            GATTDatabase(services: services, characteristics: characteristics, descriptors: descriptors), values
+        )
+    }
+
+    /// A device whose values have units beyond ASCII.
+    private static let thermometer = VirtualDevice(
+        name: "Thermometer",
+        services: [
+            VirtualService(
+                0x181A,
+                [
+                    VirtualCharacteristic(0x2A6E, .read, value: [0x66, 0x08]),
+                    VirtualCharacteristic(0x2A71, .read, value: [0x66, 0x08]),
+                    VirtualCharacteristic(0x2A00, .read, value: Array("Küche … 21 °C, a name that is long".utf8)),
+                ])
+        ])
+
+    /// Where `…` is three columns, and `°` four.
+    @Test(arguments: ["heart-rate", "long-value", "thermometer"]) func noLineIsWiderInASCII(_ name: String) {
+        let device = VirtualPeer(named: name)?.device ?? Self.thermometer
+        let (database, values) = Self.attributes(of: device)
+        let readings = values.mapValues { AttributeTree.Reading.value($0) }
+        for width in 30...140 as ClosedRange<Int> {
+            let screen = AttributeScreen(
+                AttributeTree(
+                    peer: "demo:\(name)", kind: nil, mtu: 517, connecting: .milliseconds(80),
+                    discovering: .milliseconds(120), isFromCache: false, isUnchecked: false, discoveryRequests: 9,
+                    allRequests: 15, database: database, services: database.services, values: readings,
+                    interruption: nil, pairingAdvice: nil),
+                width: width, spelled: \.ascii)
+            for line in screen.styled {
+                #expect(line.width <= width && line.plain.utf8.allSatisfy { $0 < 0x80 }, "\(width): \(line.plain)")
+            }
+        }
+    }
+
     private static func screen(_ width: Int?) -> AttributeScreen {
         let values: [AttributeHandle: AttributeTree.Reading] = [
             0x0003: .value([1, 2, 3, 4, 5, 6, 7, 8]),
@@ -49,7 +119,7 @@ import Testing
                 peer: "C3:5A:19:0B:7E:21", kind: .static, mtu: 247, connecting: .milliseconds(80),
                 discovering: .milliseconds(120), isFromCache: false, isUnchecked: false, discoveryRequests: 9,
                 allRequests: 15, database: database, services: database.services, values: values, interruption: nil,
-                pairingAdvice: "`blescan pair C3:5A:19:0B:7E:21`"), width: width)
+                pairingAdvice: "`blescan pair C3:5A:19:0B:7E:21`"), width: width, spelled: { $0 })
     }
 
     @Test(arguments: widths) func noLineIsWider(_ width: Int) {
@@ -67,7 +137,7 @@ import Testing
                     peer: "demo:uart", kind: nil, mtu: 23, connecting: .zero, discovering: .zero, isFromCache: false,
                     isUnchecked: false, discoveryRequests: 0, allRequests: 0, database: Self.database,
                     services: Self.database.services, values: values, interruption: nil, pairingAdvice: nil),
-                width: width)
+                width: width, spelled: { $0 })
             for line in screen.table { #expect(line.width <= width, "\(width): \(line.plain)") }
             let heading = try #require(screen.table.first).plain
             #expect(heading.hasPrefix("HANDLE") && !(value.isEmpty && heading.contains("VALUE")), "\(heading)")
@@ -161,7 +231,7 @@ import Testing
     /// A text with wide characters and a tab, which is no plain text: its bytes are shown too.
     @Test(arguments: 12...60) func noValueIsWiderThanItsRoom(_ room: Int) {
         let bytes = Array("温\t度計".utf8)
-        let value = ValueText(bytes, ValueDescription.of(bytes, uuid: 0x2A00))
+        let value = ValueText(bytes, ValueDescription.of(bytes, uuid: 0x2A00), spelled: { $0 })
         #expect(value.whole.contains("e6b8a909"))
         #expect(value.lines(in: room).allSatisfy { ScreenText.width($0) <= room }, "\(value.lines(in: room))")
     }

@@ -68,6 +68,18 @@ import Testing
         #expect(piped.errors.hasSuffix("\nhint: List what the peer has with `blescan explore`.\n"))
     }
 
+    /// The hint has 65 columns with `…`, and 67 with `...`.
+    @Test func aMessageFitsATerminalWithoutUnicode() async throws {
+        let terminal = try PseudoTerminal(columns: 66)
+        let program = try RunningProgram(
+            ["talk", "demo:uart", "read", "2a00", "--color", "never"], errors: terminal,
+            environment: ["LC_ALL": "C"])
+        #expect(try await program.outcome().status == 64)
+        let shown = try await terminal.whole()
+        #expect(
+            shown.contains("hint: Put each operation in quotes:\n  `blescan talk ... 'read 2a00'`.\n"), "\(shown)")
+    }
+
     /// Objects are read by programs, also from a terminal.
     @Test func anObjectIsALine() async throws {
         let terminal = try PseudoTerminal(columns: 40)

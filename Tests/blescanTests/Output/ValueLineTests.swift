@@ -244,6 +244,15 @@ import Testing
         }
     }
 
+    /// Where `°` is four columns. A line that the terminal wraps could not be rewritten.
+    @Test(arguments: 12...60) func noPlotIsWiderThanItsTerminalInASCII(_ width: Int) {
+        var plots = PlotOutput(look: ScreenLook(isColoured: false, isUnicode: false), in: nil)
+        for value in [[0x66, 0x08], [0x70, 0x08]] as [[UInt8]] {
+            let line = plots.line(of: value, at: 0x0003, 0x2A6E, label: nil, in: width)
+            #expect(line.count < width && line.allSatisfy { $0 < 0x80 }, "\(String(decoding: line, as: UTF8.self))")
+        }
+    }
+
     @Test func aPlotIsRewrittenOnATerminal() async throws {
         let terminal = try PseudoTerminal(columns: 40)
         let program = try RunningProgram(

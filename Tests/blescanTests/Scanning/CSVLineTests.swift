@@ -53,6 +53,12 @@ import Testing
         #expect(CSVLine.value(field) == cell)
     }
 
+    /// A line without characters would be none for many readers.
+    @Test func anEmptyCellThatIsAloneIsInQuotes() {
+        #expect(lines("x", [.identity]) == ["identity", "\"\""])
+        #expect(lines("x", [.identity, .responseHex]) == ["identity,scanResponseHex", ","])
+    }
+
     @Test func fieldsAreChosen() throws {
         let fields = try FieldsArgument(argument: "rssi,connectable,decoded.counter,event,scanResponseHex").fields
         #expect(lines("x", fields) == ["rssi,connectable,decoded.counter,event,scanResponseHex", "-41,true,,found,"])

@@ -68,6 +68,17 @@ import Testing
         #expect(error?.status == .badData && error?.hint != nil)
     }
 
+    /// A file that is no declaration may be one long line.
+    @Test(arguments: [
+        "WORD", "service WORD", "service 1809\ncharacteristic WORD read", "service 1809\ncharacteristic fff1 read,WORD",
+    ])
+    func theEndsOfALongWordAreQuoted(_ text: String) throws {
+        let text = text.replacing("WORD", with: "a" + String(repeating: "\u{301}", count: 30_000) + "z")
+        let failure = try #require(throws: Failure.self) { try device(text) }
+        #expect(failure.message.unicodeScalars.count < 300, "\(failure.message)")
+        #expect(failure.message.contains("z' is n"), "\(failure.message)")
+    }
+
     @Test func theHintOfAServiceThatIsThereNamesTheName() {
         let error = #expect(throws: Failure.self) { try device("service 1800") }
         #expect(error?.hint == "Set the name with `name`, and leave the service out.")

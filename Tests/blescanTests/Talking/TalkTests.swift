@@ -16,9 +16,11 @@ import Testing
         "notify nordic-uart-tx", "write nordic-uart-rx --text hi", "wait 1 --for 20s", "read device-name",
     ]
 
-    /// The description of the operations is written line by line.
+    /// The description of the operations is written line by line, and may be longer in ASCII.
     @Test func theHelpFitsATerminal() {
-        for line in TalkOperation.usage.split(separator: "\n") { #expect(line.count <= 80, "\(line)") }
+        for line in TalkOperation.usage.split(separator: "\n") {
+            #expect(line.count <= 80 && String(line).ascii.count <= 80, "\(line)")
+        }
     }
 
     @Test(arguments: [("subscribe 2a19", "notify"), ("unsubscribe", "stop"), ("raed 2a19", "read")])
@@ -504,6 +506,17 @@ import Testing
     func aCommentMayHaveAnyText(_ line: String) throws {
         let isComment = try TalkOperation(line) == nil
         #expect(isComment)
+    }
+
+    /// A file that has no operations may be one long line.
+    @Test(arguments: [
+        "WORD", "'WORD", "read WORD", "read --WORD", "write WORD", "write 0x0008 WORD", "write 0x0008 --u8 WORD",
+        "wait WORD", "quit WORD", "quit" + String(repeating: " now", count: 1000),
+    ])
+    func theEndsOfALongLineAreQuoted(_ line: String) throws {
+        let line = line.replacing("WORD", with: String(repeating: "x", count: 4000))
+        let failure = try #require(throws: Failure.self) { try TalkOperation(line) }
+        #expect(failure.message.count <= 450 && (failure.hint ?? "").count <= 450, "\(failure.message)")
     }
 
     @Test(arguments: ["'#x'", "\"#x\" 2a19"]) func aQuotedNumberSignBeginsNoComment(_ line: String) throws {
