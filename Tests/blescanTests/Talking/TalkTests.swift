@@ -362,6 +362,21 @@ import Testing
         #expect(terminal.isCooked)
     }
 
+    /// No task of the program takes part: SIGQUIT is sent to one that hangs.
+    @Test(arguments: [SIGQUIT, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU])
+    func theTerminalIsRestoredBeforeASignalThatNothingElseHandles(_ number: Int32) async throws {
+        let terminal = try PseudoTerminal()
+        // A shell has programs in the background ignore SIGQUIT, and these tests may be one.
+        let start = "ulimit -c 0; exec env --default-signal=QUIT \"$0\" talk demo:battery"
+        let program = try RunningProgram(
+            ["-c", start, BuiltProgram.url.path], of: URL(filePath: "/bin/sh"), errors: terminal, keyboard: terminal)
+        try await terminal.shown("demo:battery> ")
+        #expect(!terminal.isCooked)
+        program.signal(number)
+        #expect(try await program.outcome().status == 128 + number, "it ends the program as any other")
+        #expect(terminal.isCooked)
+    }
+
     /// In the middle of an operation too.
     @Test func theEndOfTheTerminalEndsAWait() async throws {
         let terminal = try PseudoTerminal()
