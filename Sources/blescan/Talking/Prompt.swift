@@ -80,7 +80,7 @@ final class Prompt: Sendable {
     }
 
     /// Returns the next line; `nil` at the end of the input, and to a cancelled task.
-    func next() async -> String? {
+    func next() async -> InputLine? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 queue.async { [self] in continuation.resume(returning: read()) }
@@ -145,7 +145,7 @@ final class Prompt: Sendable {
 
     // MARK: Keys
 
-    private func read() -> String? {
+    private func read() -> InputLine? {
         state.withLock { state in
             state.isActive = true
             state.isInterrupted = false
@@ -163,7 +163,7 @@ final class Prompt: Sendable {
         if state.printing == 0 { write("\n") }
     }
 
-    private func readLine() -> String? {
+    private func readLine() -> InputLine? {
         while true {
             switch take() {
             case .line(let line): return line

@@ -179,6 +179,21 @@ import Testing
         #expect(read.output.isEmpty, "it is found before the first operation")
     }
 
+    /// Its beginning would be another operation.
+    @Test func aLineThatIsTooLongIsNotPerformed() async throws {
+        // Its last byte is the one too many.
+        let text = "read 2a00" + String(repeating: " ", count: 65_527) + "1\n"
+        let message = "line 1: the line is too long: more than 65536 bytes\n"
+        let piped = try await BuiltProgram.run(["talk", "demo:uart"], input: text)
+        #expect(piped.status == 64 && piped.errors.contains("blescan: " + message), "\(piped.errors)")
+        #expect(piped.output.isEmpty)
+        let folder = try TestFolder()
+        try text.write(toFile: folder["operations"], atomically: true, encoding: .utf8)
+        let read = try await BuiltProgram.run(["talk", "demo:uart", "--file", folder["operations"]])
+        #expect(read.status == 64 && read.errors.contains(folder["operations"] + ", " + message), "\(read.errors)")
+        #expect(read.output.isEmpty)
+    }
+
     /// The values of a service do not depend on one another.
     @Test func whatCanBeReadOfAServiceIsShown() async throws {
         let service = "9d5a0001-3c7e-4b1f-8a26-e4710c95b3d8"
@@ -539,7 +554,7 @@ import Testing
     private func typed(_ keys: String, columns: Int = 40) -> (lines: [String], shown: String) {
         var line = line()
         var lines: [String] = []
-        for byte in keys.utf8 { if case .line(let text) = line.take(byte) { lines.append(text) } }
+        for byte in keys.utf8 { if case .line(.whole(let text)) = line.take(byte) { lines.append(text) } }
         return (lines, line.drawn(columns: columns))
     }
 
@@ -593,7 +608,18 @@ import Testing
         line.drop()
         #expect(line.isEmpty && line.drawn(columns: 40).hasSuffix("uart> "))
         for byte in "[wait".utf8 { _ = line.take(byte) }
-        #expect(line.take(0x0A) == .line("[wait"))
+        #expect(line.take(0x0A) == .line(.whole("[wait")))
+    }
+
+    /// The beginning of what was pasted would be another operation.
+    @Test(arguments: [4096, 4097, 10_000]) func aLineThatIsTooLongIsNotCut(_ count: Int) {
+        var line = line()
+        for _ in 0..<count { _ = line.take(0x61) }
+        let result: InputLine =
+            count > 4096 ? .tooLong("more than 4096 characters") : .whole(String(repeating: "a", count: count))
+        #expect(line.take(0x0A) == .line(result))
+        _ = line.take(0x62)
+        #expect(line.take(0x0A) == .line(.whole("b")), "the rest of it is no line")
     }
 
     @Test func theEndIsAnEmptyLinesOnly() {
