@@ -21,8 +21,8 @@ struct Decode: AsyncParsableCommand {
 
             Advertising data that is cut off or malformed is explained as far as
             possible, and is not a failure. The status is 65 for an event without a
-            report that can be read, and for a line that is not hexadecimal; --hex with
-            anything but hexadecimal is wrong usage, 64.
+            report that can be read, and for a line that is not hexadecimal or has more
+            than 65536 bytes; --hex with anything but hexadecimal is wrong usage, 64.
             """
     )
 
@@ -79,8 +79,8 @@ struct Decode: AsyncParsableCommand {
             }
             guard let line = lines.next() else { break }
             number += 1
-            if line.allSatisfy({ $0 == 0x20 || $0 == 0x09 }) || line.first == UInt8(ascii: "#") { continue }
-            let input = DecodedInput(line: String(decoding: line, as: UTF8.self))
+            if case .whole(let text) = line, Self.isSkipped(text) { continue }
+            let input = DecodedInput(line)
             if !input.isDecoded { undecoded += 1 }
             if case .unreadable = input {} else { isText = true }
             read += 1
@@ -118,6 +118,11 @@ struct Decode: AsyncParsableCommand {
 
     /// How long the table of the first line waits for the next line of a pipe.
     private static let longestDelay: Duration = .seconds(1)
+
+    /// Returns whether a line is empty, or a comment.
+    private static func isSkipped(_ line: String) -> Bool {
+        line.utf8.allSatisfy { $0 == 0x20 || $0 == 0x09 } || line.utf8.first == UInt8(ascii: "#")
+    }
 
     private func show(_ input: DecodedInput, line: Int?, isFirst: Bool = true, isAlone: Bool = false) {
         if json {

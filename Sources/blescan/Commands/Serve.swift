@@ -147,7 +147,7 @@ struct Serve: AsyncParsableCommand {
         InputFile.announce("the declaration", from: device)
         var input = try InputLines(
             path: device, advice: "Name a file with a declaration, or a virtual device: \(VirtualPeer.names).")
-        var lines: [[UInt8]] = []
+        var lines: [InputLine] = []
         while let line = input.next() { lines.append(line) }
         if let failure = input.failure { throw failure }
         return try ServedDevice(declaration: lines, file: device)

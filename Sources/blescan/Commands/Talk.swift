@@ -152,7 +152,7 @@ struct Talk: AsyncParsableCommand {
         let input = LineInput()
         var number = 0
         while true {
-            let line: String?
+            let line: InputLine?
             if let prompt {
                 line = await prompt.next()
             } else {
@@ -187,7 +187,7 @@ struct Talk: AsyncParsableCommand {
     }
 
     /// Parses a line of standard input; `nil` for an empty one and a comment.
-    private static func parsed(_ line: String) throws(Failure) -> TalkOperation? {
+    private static func parsed(_ line: InputLine) throws(Failure) -> TalkOperation? {
         guard let operation = try TalkOperation(line) else { return nil }
         guard operation.readsStandardInput else { return operation }
         throw Failure(
@@ -196,7 +196,7 @@ struct Talk: AsyncParsableCommand {
     }
 
     /// Does the same for a line that nobody types, whose place is named by a failure.
-    private static func parsed(_ line: String, at place: String) throws(Failure) -> TalkOperation? {
+    private static func parsed(_ line: InputLine, at place: String) throws(Failure) -> TalkOperation? {
         do throws(Failure) {
             return try parsed(line)
         } catch {
@@ -215,7 +215,7 @@ extension Failure {
 /// The lines of a file of operations.
 private struct OperationFile {
     private let path: String
-    private let lines: [String]
+    private let lines: [InputLine]
 
     /// Returns the operations.
     ///
@@ -234,8 +234,8 @@ private struct OperationFile {
 
     init(_ path: String) throws {
         var input = try InputLines(path: path, advice: "Check the path.")
-        var lines: [String] = []
-        while let line = input.next() { lines.append(String(decoding: line, as: UTF8.self)) }
+        var lines: [InputLine] = []
+        while let line = input.next() { lines.append(line) }
         if let failure = input.failure { throw failure }
         self.path = path
         self.lines = lines

@@ -9,13 +9,22 @@ enum DecodedInput: Equatable {
     case event([AdvertisingReport], problem: String?)
     /// Not hexadecimal text; the reason.
     case unreadable(String)
+    /// A line that is longer than it may be; how long.
+    case tooLong(String)
 
     /// Whether anything was decoded; a payload is always explained.
     var isDecoded: Bool {
         switch self {
         case .payload: true
         case .event(let reports, _): !reports.isEmpty
-        case .unreadable: false
+        case .unreadable, .tooLong: false
+        }
+    }
+
+    init(_ line: InputLine) {
+        switch line {
+        case .whole(let text): self.init(line: text)
+        case .tooLong(let length): self = .tooLong(length)
         }
     }
 

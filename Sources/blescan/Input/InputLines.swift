@@ -33,18 +33,19 @@ struct InputLines: ~Copyable {
         progress?.end()
     }
 
-    /// Returns the next line without its end; `nil` after the last one. Lines are cut at `limit` bytes.
-    mutating func next() -> [UInt8]? {
+    /// Returns the next line; `nil` after the last one.
+    mutating func next() -> InputLine? {
         var line: [UInt8] = []
         while true {
-            if used == chunk.count && !fill() { return line.isEmpty ? nil : line }
+            if used == chunk.count && !fill() { return line.isEmpty ? nil : InputLine(line) }
             let end = chunk[used...].firstIndex(of: 0x0A) ?? chunk.count
-            let room = max(0, Self.limit - line.count)
+            // Two bytes show that a line is too long: a carriage return may be the last one.
+            let room = max(0, InputLine.limit + 2 - line.count)
             line.append(contentsOf: chunk[used..<end].prefix(room))
             used = min(end + 1, chunk.count)
             if end < chunk.count {
                 if line.last == 0x0D { line.removeLast() }
-                return line
+                return InputLine(line)
             }
         }
     }
@@ -63,7 +64,7 @@ struct InputLines: ~Copyable {
 
     /// Whether `next()` need not read: a pipe may have given the beginning of a line alone.
     private var hasLine: Bool {
-        isAtEnd || chunk.count - used >= Self.limit || chunk[used...].contains(0x0A)
+        isAtEnd || chunk.count - used >= InputLine.limit || chunk[used...].contains(0x0A)
     }
 
     /// Reads more bytes, after those that are not taken yet.
@@ -81,7 +82,4 @@ struct InputLines: ~Copyable {
         isAtEnd = more.isEmpty
         return !isAtEnd
     }
-
-    /// Longer than any advertising data in any spelling.
-    private static let limit = 65536
 }

@@ -9,12 +9,9 @@ final class LineInput: Sendable {
     private struct State {
         var bytes: [UInt8] = []
         var isAtEnd = false
-        /// Whether the rest of a line that was cut is still to come.
+        /// Whether the rest of a line that is too long is still to come.
         var isSkipping = false
     }
-
-    /// The number of bytes of a line; a longer one is cut.
-    private static let limit = 65_536
 
     private let descriptor: Int32
     private let wake = WakePipe()
@@ -26,8 +23,8 @@ final class LineInput: Sendable {
         self.descriptor = descriptor
     }
 
-    /// Returns the next line without its end; `nil` after the last one, and to a cancelled task.
-    func next() async -> String? {
+    /// Returns the next line; `nil` after the last one, and to a cancelled task.
+    func next() async -> InputLine? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 queue.async { [self] in continuation.resume(returning: read()) }
@@ -37,7 +34,7 @@ final class LineInput: Sendable {
         }
     }
 
-    private func read() -> String? {
+    private func read() -> InputLine? {
         while true {
             if let line = state.withLock({ Self.line(from: &$0) }) { return line }
             if state.withLock(\.isAtEnd) { return nil }
@@ -50,16 +47,17 @@ final class LineInput: Sendable {
         }
     }
 
-    private static func line(from state: inout State) -> String? {
+    private static func line(from state: inout State) -> InputLine? {
         while true {
             let end = state.bytes.firstIndex(of: 0x0A)
-            guard end != nil || state.bytes.count >= limit || state.isAtEnd && !state.bytes.isEmpty else { return nil }
+            let isTooLong = state.bytes.count > InputLine.limit
+            guard end != nil || isTooLong || state.isAtEnd && !state.bytes.isEmpty else { return nil }
             let line = state.bytes[..<(end ?? state.bytes.count)]
             let isRest = state.isSkipping
             state.isSkipping = end == nil
             defer { state.bytes.removeFirst(end.map { $0 + 1 } ?? state.bytes.count) }
-            // What was cut off is no other line.
-            if !isRest { return String(decoding: line.prefix(limit), as: UTF8.self) }
+            // The rest is no other line.
+            if !isRest { return InputLine(line) }
         }
     }
 }

@@ -46,6 +46,8 @@ enum AdvertisementTable {
             if let problem { text += " !    \(place)\(problem)\n" }
         case .unreadable(let reason):
             text += " !    \(place)not hexadecimal: \(reason)\n"
+        case .tooLong(let length):
+            text += " !    \(place)too long: \(length)\n"
         }
     }
 

@@ -29,10 +29,14 @@ extension JSONLine {
             }
             let reports = Member(key: "reports", value: .rendered(writer.bytes))
             return [version, reports] + (error.map { [Member(key: "error", value: .string($0))] } ?? [])
-        case .unreadable(let reason):
-            let error = Member(key: "error", value: .string("not hexadecimal: \(reason)"))
-            return [version, Member(key: "structures", value: .array([])), error]
+        case .unreadable(let reason): return [version] + members(ofDefect: "not hexadecimal: \(reason)")
+        case .tooLong(let length): return [version] + members(ofDefect: "too long: \(length)")
         }
+    }
+
+    /// Returns the members for a line that has no bytes.
+    private static func members(ofDefect defect: String) -> [Member] {
+        [Member(key: "structures", value: .array([])), Member(key: "error", value: .string(defect))]
     }
 
     /// Returns the members for advertising data.

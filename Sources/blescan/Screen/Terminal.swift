@@ -1,8 +1,8 @@
 // The terminal while a screen uses it: the alternate screen, without a cursor, and keys are read as they are pressed.
 //
 // Every end of the program except SIGKILL and a trap leaves the terminal as it was: the owner calls `leave`, and
-// `exit` does once more. It is safe to call from any thread, any number of times. ^C and ^Z still send their signals;
-// ^\ does not, because nothing could clean up after it.
+// `exit` does once more, which is safe from any thread, any number of times; before other signals `TerminalState` does
+// it. ^C and ^Z still send their signals; ^\ does not, because it would end the program without disconnecting.
 //
 // A terminal may take nothing forever: its connection hangs, or its reader has stopped. So no lock is held during a
 // write, and no write waits longer than its caller requests. The keyboard is restored first, which needs no writing.
@@ -13,14 +13,13 @@ import Glibc
 
 /// The terminal of standard input and output.
 enum Terminal {
-    private static let saved = Lock<termios?>(nil)
     private static let isRegistered = Lock(false)
     /// The messages for users in the meantime.
     private static let notes = Lock<(deferred: [StyledText], moreCount: Int)>(([], 0))
     private static let mostNotes = 16
 
     /// Whether a screen uses the terminal.
-    static var isTaken: Bool { saved.withLock { $0 != nil } }
+    static var isTaken: Bool { TerminalState.shared.hasScreen }
 
     /// Defers a message for users until the terminal is restored; returns `false` if no screen uses it.
     static func deferring(_ note: StyledText) -> Bool {
@@ -67,46 +66,42 @@ enum Terminal {
             if !isRegistered { atexit { Terminal.leave() } }
             isRegistered = true
         }
-        let isRaw = saved.withLock { saved in
-            if saved == nil {
-                var settings = termios()
-                guard unsafe tcgetattr(STDIN_FILENO, &settings) == 0 else { return false }
-                saved = settings
-            }
-            guard var raw = saved else { return false }
+        let isRaw = TerminalState.shared.change(isForScreen: true) { raw in
             raw.c_iflag &= ~tcflag_t(IXON | ICRNL | INLCR | IGNCR)
             raw.c_lflag &= ~tcflag_t(ICANON | ECHO | IEXTEN)
             raw.c_cc.1 = 0  // VQUIT
-            return unsafe tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0
         }
         return isRaw && write("\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[H\u{1B}[2J")
     }
 
     /// Returns the sequence after which the terminal reports the mouse as keys, or no longer.
     static func mouseSequence(_ isReported: Bool) -> String {
-        isReported ? "\u{1B}[?1000h\u{1B}[?1006h" : "\u{1B}[?1006l\u{1B}[?1000l"
+        isReported ? "\u{1B}[?1000h\u{1B}[?1006h" : "\(mouseEnd)"
     }
+
+    private static var mouseEnd: StaticString { "\u{1B}[?1006l\u{1B}[?1000l" }
 
     /// Restores the terminal.
     static func leave() {
-        let settings = saved.withLock { saved in
-            defer { saved = nil }
-            return saved
-        }
-        guard var settings else { return }
-        _ = unsafe tcsetattr(STDIN_FILENO, TCSANOW, &settings)
-        let restoringSequence = mouseSequence(false) + "\u{1B}[0m\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
-        if !write(restoringSequence) {
-            // Unread output would only delay this.
-            tcflush(STDOUT_FILENO, TCOFLUSH)
-            _ = write(restoringSequence)
-        }
+        guard TerminalState.shared.restore() else { return }
         let (deferred, moreCount) = notes.withLock { notes in
             defer { notes = ([], 0) }
             return notes
         }
         for note in deferred { Console.note(note) }
         if moreCount > 0 { Console.warn("\(moreCount.counted("more message")) after these") }
+    }
+
+    /// Restores the display, by system calls alone: `TerminalState` calls it in a handler of signals, too.
+    static func restoreDisplay() {
+        guard !writeEnd() else { return }
+        // Unread output would only delay this.
+        tcflush(STDOUT_FILENO, TCOFLUSH)
+        _ = writeEnd()
+    }
+
+    private static func writeEnd() -> Bool {
+        write(mouseEnd) && write("\u{1B}[0m\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l")
     }
 
     /// Returns the new input; `nil` if the terminal is gone.
@@ -120,9 +115,20 @@ enum Terminal {
     /// Writes all of it; returns `false` if the terminal is gone, or takes no more for a second, or when `isWanted`
     /// returns `false`.
     static func write(_ bytes: [UInt8], while isWanted: (() -> Bool)? = nil) -> Bool {
-        var rest = bytes[...]
+        unsafe bytes.withUnsafeBytes { unsafe write($0.baseAddress, $0.count, while: isWanted) }
+    }
+
+    private static func write(_ text: StaticString) -> Bool {
+        unsafe write(text.utf8Start, text.utf8CodeUnitCount)
+    }
+
+    /// Does the same with memory of the caller's, and takes none itself.
+    private static func write(
+        _ bytes: UnsafeRawPointer?, _ count: Int, while isWanted: (() -> Bool)? = nil
+    ) -> Bool {
+        var written = 0
         var attemptsLeft = isWanted == nil ? 10 : Int.max
-        while !rest.isEmpty {
+        while written < count {
             var wanted = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
             let ready = unsafe poll(&wanted, 1, 100)
             if ready == 0 || (ready < 0 && errno == EINTR) {
@@ -132,19 +138,16 @@ enum Terminal {
             }
             // The kernel stores output for a terminal in pieces of this size: if there is room, there is room for one,
             // and the call does not wait.
-            let count = unsafe Array(rest.prefix(256)).withUnsafeBytes { piece in
-                unsafe Glibc.write(STDOUT_FILENO, piece.baseAddress, piece.count)
-            }
-            if count > 0 {
-                rest.removeFirst(count)
+            let length = min(256, count - written)
+            let result = unsafe Glibc.write(STDOUT_FILENO, bytes?.advanced(by: written), length)
+            if result > 0 {
+                written += result
             } else if errno != EINTR, errno != EAGAIN {
                 return false
             }
         }
         return true
     }
-
-    private static func write(_ text: String) -> Bool { write(Array(text.utf8)) }
 
     /// Runs `body` with the signals of job control enabled on this thread, which stop the program at once if a shell
     /// can resume it, and are ignored otherwise.

@@ -49,14 +49,16 @@ struct ServedDevice: Sendable {
     /// Parses a declaration; see `Serve` for its lines.
     ///
     /// - Throws: `Failure`, which names the line.
-    init(declaration lines: [[UInt8]], file: String) throws(Failure) {
+    init(declaration lines: [InputLine], file: String) throws(Failure) {
         name = "BareBLE"
         services = []
         var nameLine: Int?
         for (index, line) in lines.enumerated() {
-            let text = String(decoding: line, as: UTF8.self)
             do throws(BadValue) {
-                try take(text, number: index + 1, nameLine: &nameLine)
+                switch line {
+                case .whole(let text): try take(text, number: index + 1, nameLine: &nameLine)
+                case .tooLong(let length): throw BadValue(description: "the line is too long: \(length).")
+                }
             } catch {
                 throw Failure(
                     message: "\(file.printable), line \(index + 1): \(error.description)",

@@ -4,7 +4,7 @@ import Glibc
 
 // The terminal sends keys as they are pressed while there is a prompt, and shows nothing by itself: otherwise what is
 // printed meanwhile would be in the middle of what the user types, and could not be kept apart from it. ^C and ^Z still
-// send their signals. Every end of the program but SIGKILL restores the terminal.
+// send their signals. Every end of the program but SIGKILL and a trap restores the terminal.
 //
 // Duties
 // - Returns the lines that the user types, one for each call of `next`.
@@ -16,7 +16,7 @@ import Glibc
 // - The prompt is drawn only while a line is being typed, nobody prints, and the prompt is not over.
 // - `printing` counts the calls of `hide` that no `show` has followed yet.
 // - One line is read at a time, on `queue`. What was typed after its end waits in `typed` for the next one.
-// - While this program has changed the settings of the terminal, `saved` has the former ones. They are restored once.
+// - The settings of the terminal are changed by `TerminalState` alone, which restores them.
 
 /// The prompt of `talk`: lines of the user on a terminal, below everything that is printed meanwhile.
 final class Prompt: Sendable {
@@ -38,7 +38,6 @@ final class Prompt: Sendable {
 
     /// The prompt on the terminal, if there is one.
     private static let current = Lock<Prompt?>(nil)
-    private static let saved = Lock<termios?>(nil)
     private static let isRegistered = Lock(false)
 
     private let state: Lock<State>
@@ -81,7 +80,7 @@ final class Prompt: Sendable {
     }
 
     /// Returns the next line; `nil` at the end of the input, and to a cancelled task.
-    func next() async -> String? {
+    func next() async -> InputLine? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 queue.async { [self] in continuation.resume(returning: read()) }
@@ -146,7 +145,7 @@ final class Prompt: Sendable {
 
     // MARK: Keys
 
-    private func read() -> String? {
+    private func read() -> InputLine? {
         state.withLock { state in
             state.isActive = true
             state.isInterrupted = false
@@ -164,7 +163,7 @@ final class Prompt: Sendable {
         if state.printing == 0 { write("\n") }
     }
 
-    private func readLine() -> String? {
+    private func readLine() -> InputLine? {
         while true {
             switch take() {
             case .line(let line): return line
@@ -247,23 +246,14 @@ final class Prompt: Sendable {
     // MARK: The terminal
 
     private static func takeKeys() -> Bool {
-        saved.withLock { saved in
-            var settings = termios()
-            guard unsafe tcgetattr(STDIN_FILENO, &settings) == 0 else { return false }
-            if saved == nil { saved = settings }
+        TerminalState.shared.change { settings in
             settings.c_lflag &= ~tcflag_t(ICANON | ECHO | IEXTEN)
-            // VQUIT: ^\ would end the program as SIGKILL does.
+            // VQUIT: ^\ would end the program without disconnecting.
             settings.c_cc.1 = 0
-            return unsafe tcsetattr(STDIN_FILENO, TCSANOW, &settings) == 0
         }
     }
 
-    private static func restore() {
-        saved.withLock { saved in
-            guard var settings = saved.take() else { return }
-            _ = unsafe tcsetattr(STDIN_FILENO, TCSANOW, &settings)
-        }
-    }
+    private static func restore() { TerminalState.shared.restore() }
 
     private func watch() {
         let reactions: [(Int32, @Sendable () -> Void)] = [

@@ -14,7 +14,7 @@ struct PromptLine: Sendable {
         /// The line may have changed.
         case typing
         /// The line is complete.
-        case line(String)
+        case line(InputLine)
         /// The user ends the input.
         case end
         /// These words can stand at the cursor.
@@ -24,7 +24,7 @@ struct PromptLine: Sendable {
     /// The sequence that clears the row.
     static let erase = "\r\u{1B}[K"
 
-    /// The most scalars of a line.
+    /// The most scalars of a line. One more is kept, which shows that a line is too long.
     private static let limit = 4096
     /// The most lines that are remembered.
     private static let remembered = 200
@@ -90,7 +90,7 @@ struct PromptLine: Sendable {
     private mutating func press(_ key: ScreenKey) {
         switch key {
         case .character(let scalar):
-            guard !scalar.isUnprintable, text.count < Self.limit else { return }
+            guard !scalar.isUnprintable, text.count <= Self.limit else { return }
             text.insert(scalar, at: cursor)
             cursor += 1
         case .backspace:
@@ -125,12 +125,13 @@ struct PromptLine: Sendable {
         cursor = start
     }
 
-    private mutating func finish() -> String {
+    private mutating func finish() -> InputLine {
+        defer { (text, cursor, recalled) = ([], 0, nil) }
+        guard text.count <= Self.limit else { return .tooLong("more than \(Self.limit) characters") }
         let line = Self.string(text[...])
         if !line.isEmpty, history.last != line { history.append(line) }
         if history.count > Self.remembered { history.removeFirst() }
-        (text, cursor, recalled) = ([], 0, nil)
-        return line
+        return .whole(line)
     }
 
     private mutating func recall(by step: Int) {

@@ -13,6 +13,18 @@ enum TalkOperation {
     case help
     case quit
 
+    /// Parses a line of input; `nil` for an empty one and a comment.
+    ///
+    /// - Throws: `Failure`, which names what is wrong.
+    init?(_ line: InputLine) throws(Failure) {
+        switch line {
+        case .whole(let text): try self.init(text)
+        case .tooLong(let length):
+            throw Failure(
+                message: "the line is too long: \(length)", hint: "A line has one operation.", status: .usage)
+        }
+    }
+
     /// Parses a line; `nil` for an empty one and a comment.
     ///
     /// - Throws: `Failure`, which names what is wrong.

@@ -59,6 +59,24 @@ import Testing
         #expect(try await BuiltProgram.run(["decode", "--hex", "020106"]).output == table)
     }
 
+    /// Its beginning would be other data.
+    @Test func aLineThatIsTooLongIsNotCut() async throws {
+        let long = String(repeating: "00", count: 40_000)
+        let text = "\(Self.good)\n\(long)\n\(Self.good)\n"
+        let outcome = try await BuiltProgram.run(["decode"], input: text)
+        #expect(outcome.status == 65)
+        #expect(outcome.errors == "blescan: 1 line of 3 could not be decoded\nhint: The output says why.\n")
+        #expect(outcome.output.contains("\n !    line 2: too long: more than 65536 bytes\n"))
+        let objects = try await BuiltProgram.run(["decode", "--json"], input: text)
+        #expect(objects.status == 65)
+        #expect(
+            objects.output.contains(
+                #"{"v":1,"structures":[],"error":"too long: more than 65536 bytes","code":"badData","line":2}"# + "\n"))
+        #expect(try objects.objects().count == 3)
+        let alone = try await BuiltProgram.run(["decode"], input: long)
+        #expect(alone.status == 65 && alone.errors.contains("1 line of 1 could not be decoded"))
+    }
+
     /// What is typed may be the only line, but is not held back until the next one.
     @Test func aTypedLineIsAnsweredAtOnce() async throws {
         let terminal = try PseudoTerminal(columns: 80)

@@ -98,7 +98,7 @@ import Testing
     @Test func eachSubscriberReceivesEachValue() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
-            let lines = ["service fff0", "characteristic fff1 notify"].map { Array($0.utf8) }
+            let lines = ["service fff0", "characteristic fff1 notify"].map(InputLine.whole)
             var device = try ServedDevice(declaration: lines, file: "device.txt")
             device.plans = [
                 ServedDevice.Plan(
@@ -149,7 +149,7 @@ import Testing
         let (results, messages) = stream == .results ? (writing, null) : (null, writing)
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
-            let lines = ["service fff0", "characteristic \(characteristic)"].map { Array($0.utf8) }
+            let lines = ["service fff0", "characteristic \(characteristic)"].map(InputLine.whole)
             let device = try ServedDevice(declaration: lines, file: "device.txt")
             let command = try Serve.parse(["device.txt", "--json"] + options)
             let (output, notes) = (LineOutput(results), ServedNotes(to: LineOutput(messages)))

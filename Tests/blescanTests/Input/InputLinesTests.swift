@@ -4,30 +4,43 @@ import Testing
 @testable import blescan
 
 @Suite struct InputLinesTests {
-    private func lines(_ text: [UInt8]) throws -> [[UInt8]] {
+    private static let tooLong = InputLine.tooLong("more than 65536 bytes")
+
+    private func lines(_ text: String) throws -> [InputLine] {
         let file = FileManager.default.temporaryDirectory.appending(path: "lines-\(UUID().uuidString)")
-        try Data(text).write(to: file)
+        try Data(text.utf8).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
         var input = try InputLines(path: file.path)
-        var result: [[UInt8]] = []
+        var result: [InputLine] = []
         while let line = input.next() { result.append(line) }
         return result
     }
 
     @Test func linesEndInEachUsualWay() throws {
-        #expect(try lines(Array("a\nb\r\n\nc".utf8)) == [[0x61], [0x62], [], [0x63]])
-        #expect(try lines(Array("a\n".utf8)) == [[0x61]])
-        #expect(try lines([]) == [])
+        #expect(try lines("a\nb\r\n\nc") == [.whole("a"), .whole("b"), .whole(""), .whole("c")])
+        #expect(try lines("a\n") == [.whole("a")])
+        #expect(try lines("") == [])
     }
 
     @Test func linesMayCrossTheEndOfTheBuffer() throws {
-        let long = [UInt8](repeating: 0x30, count: 50_000)
-        #expect(try lines(long + [0x0A] + long + [0x0A] + [0x31]) == [long, long, [0x31]])
+        let long = String(repeating: "0", count: 50_000)
+        #expect(try lines("\(long)\n\(long)\n1") == [.whole(long), .whole(long), .whole("1")])
     }
 
-    @Test func overlongLinesAreCut() throws {
-        let text = [UInt8](repeating: 0x30, count: 200_000) + [0x0A, 0x31]
-        #expect(try lines(text).map(\.count) == [65536, 1])
+    @Test(arguments: ["\n", "\r\n"]) func aLineHasALimit(_ end: String) throws {
+        let longest = String(repeating: "0", count: 65_536)
+        #expect(try lines(longest + end + "1") == [.whole(longest), .whole("1")])
+        #expect(try lines(longest + "0" + end + "1") == [Self.tooLong, .whole("1")])
+    }
+
+    /// The rest of it is no line either.
+    @Test(arguments: [65_537, 65_538, 65_539, 200_000]) func aLineThatIsTooLongIsNotCut(_ count: Int) throws {
+        let long = String(repeating: "0", count: count)
+        #expect(try lines("\(long)\n1") == [Self.tooLong, .whole("1")])
+        #expect(try lines(long) == [Self.tooLong])
+        // A carriage return at any place is not its end.
+        #expect(try lines("\(long.dropLast())\r0\n1") == [Self.tooLong, .whole("1")])
+        #expect(try lines("\(long)\r0\n1") == [Self.tooLong, .whole("1")])
     }
 
     @Test func theNextLineIsWaitedForNoLongerThanAllowed() throws {
@@ -41,10 +54,10 @@ import Testing
         try writer.write(contentsOf: Data("a\nb\n".utf8))
         let isFirstReady = input.isReady(within: .seconds(60))
         let first = input.next()
-        #expect(isFirstReady && first == [0x61])
+        #expect(isFirstReady && first == .whole("a"))
         let isSecondReady = input.isReady(within: .zero)
         let second = input.next()
-        #expect(isSecondReady && second == [0x62])
+        #expect(isSecondReady && second == .whole("b"))
         // The beginning of a line is none.
         try writer.write(contentsOf: Data("c".utf8))
         let isBeginningReady = input.isReady(within: .milliseconds(1))
@@ -52,7 +65,7 @@ import Testing
         try writer.write(contentsOf: Data("d\n".utf8))
         let isWholeReady = input.isReady(within: .seconds(60))
         let third = input.next()
-        #expect(isWholeReady && third == [0x63, 0x64])
+        #expect(isWholeReady && third == .whole("cd"))
         try writer.close()
         let isEndReady = input.isReady(within: .seconds(60))
         let end = input.next()

@@ -92,7 +92,7 @@ final class RunningProgram: Sendable {
         process.standardError = terminal.map { $0.side } ?? errors
         // Not `waitUntilExit`: in a thread whose run loop has nothing to do, that spins.
         process.terminationHandler = { [state] process in
-            // The shell's status for a signal; no test expects one.
+            // The shell's status for a signal.
             let status =
                 process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus
             state.withLock { $0.status = status }

@@ -18,6 +18,7 @@ struct TerminalTests {
     private func play(_ terminal: TmuxTerminal, _ file: String = recording, _ options: String = "") async throws {
         let script = """
             trap : INT
+            ulimit -c 0
             stty -g >"$0/before"
             echo the shell was here
             sh -c 'echo $$ >"$0/process"; exec "$@"' "$0" "$@"
@@ -25,7 +26,9 @@ struct TerminalTests {
             stty -g >"$0/after"
             """
         try script.write(toFile: terminal.folder["script"], atomically: true, encoding: .utf8)
-        let command = "'\(BuiltProgram.url.path)' replay '\(file)' --screen --speed 100 \(options)"
+        // A shell has programs in the background ignore SIGQUIT, and these tests may be one.
+        let program = "env --default-signal=QUIT '\(BuiltProgram.url.path)'"
+        let command = "\(program) replay '\(file)' --screen --speed 100 \(options)"
         // The script finds its folder in $0.
         try "cd '\(terminal.folder.path)'; sh -c \"$(cat script)\" '\(terminal.folder.path)' \(command)\n"
             .write(toFile: terminal.folder["start"], atomically: true, encoding: .utf8)
@@ -177,6 +180,44 @@ struct TerminalTests {
         try await terminal.shows(Self.end)
         kill(try #require(pid_t(try await terminal.line(in: "process"))), signal)
         try await left(terminal)
+    }
+
+    /// No task of the program takes part: SIGQUIT is sent to one that hangs.
+    @Test(arguments: [SIGQUIT, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU])
+    func signalsThatNothingElseHandlesLeaveTheTerminalAsItWas(_ signal: Int32) async throws {
+        let terminal = try await TmuxTerminal()
+        try await play(terminal)
+        try await terminal.shows(Self.end)
+        try await terminal.keys("m")
+        try await terminal.shows("the mouse selects rows")
+        #expect(try await !terminal.isShells())
+        kill(try #require(pid_t(try await terminal.line(in: "process"))), signal)
+        #expect(try await terminal.line(in: "status") == "\(128 + signal)", "it ends the program as any other")
+        let (before, after) = (try await terminal.line(in: "before"), try await terminal.line(in: "after"))
+        #expect(before == after)
+        let screen = try await terminal.shows("ready>")
+        #expect(screen.contains("the shell was here"))
+        #expect(try await terminal.isShells())
+        #expect(try await !terminal.reportsMouse())
+    }
+
+    /// Drawing waits for the terminal then, as a program that hangs waits for something.
+    @Test func aQuitWaitsForNothing() async throws {
+        let terminal = try await TmuxTerminal()
+        try await play(terminal)
+        try await terminal.shows(Self.end)
+        let process = try #require(pid_t(try await terminal.line(in: "process")))
+        let device = try await terminal.device()
+        #expect(tcflow(device.fileDescriptor, TCOOFF) == 0)
+        defer { tcflow(device.fileDescriptor, TCOON) }
+        try await terminal.keys("Down")
+        kill(process, SIGQUIT)
+        try await waited(for: "the program ends") { kill(process, 0) != 0 }
+        // The shell reports the signal, which waits for the terminal.
+        tcflow(device.fileDescriptor, TCOON)
+        #expect(try await terminal.line(in: "status") == "131")
+        let (before, after) = (try await terminal.line(in: "before"), try await terminal.line(in: "after"))
+        #expect(before == after)
     }
 
     @Test func theShellMayHaveTheTerminalForAWhile() async throws {

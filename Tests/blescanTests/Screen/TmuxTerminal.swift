@@ -69,6 +69,11 @@ final class TmuxTerminal: Sendable {
         try await tmux("display-message", "-p", "#{mouse_standard_flag}#{mouse_sgr_flag}").hasPrefix("11")
     }
 
+    /// Returns whether its display is as a shell has it: the main screen, with a cursor, and long lines are wrapped.
+    func isShells() async throws -> Bool {
+        try await tmux("display-message", "-p", "#{alternate_on}#{cursor_flag}#{wrap_flag}").hasPrefix("011")
+    }
+
     /// Opens the terminal device of the programs in it.
     func device() async throws -> FileHandle {
         let path = try await tmux("display-message", "-p", "#{pane_tty}").trimmingCharacters(in: .newlines)

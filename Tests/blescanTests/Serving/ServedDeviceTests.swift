@@ -8,7 +8,7 @@ import Testing
 /// Declarations of `blescan serve`.
 @Suite struct ServedDeviceTests {
     private func device(_ text: String) throws(Failure) -> ServedDevice {
-        try ServedDevice(declaration: text.split(separator: "\n").map { Array($0.utf8) }, file: "device.txt")
+        try ServedDevice(declaration: text.split(separator: "\n").map { InputLine($0.utf8) }, file: "device.txt")
     }
 
     @Test func aDeclarationIsRead() throws {
@@ -77,6 +77,13 @@ import Testing
         let failure = try #require(throws: Failure.self) { try device(text) }
         #expect(failure.message.unicodeScalars.count < 300, "\(failure.message)")
         #expect(failure.message.contains("z' is n"), "\(failure.message)")
+    }
+
+    @Test func aLineThatIsTooLongIsNamed() {
+        let text = "service 1809\n" + String(repeating: "#", count: 65_537)
+        let error = #expect(throws: Failure.self) { try device(text) }
+        #expect(error?.message == "device.txt, line 2: the line is too long: more than 65536 bytes.")
+        #expect(error?.status == .badData)
     }
 
     @Test func theHintOfAServiceThatIsThereNamesTheName() {

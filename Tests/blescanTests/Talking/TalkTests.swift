@@ -181,6 +181,21 @@ import Testing
         #expect(read.output.isEmpty, "it is found before the first operation")
     }
 
+    /// Its beginning would be another operation.
+    @Test func aLineThatIsTooLongIsNotPerformed() async throws {
+        // Its last byte is the one too many.
+        let text = "read 2a00" + String(repeating: " ", count: 65_527) + "1\n"
+        let message = "line 1: the line is too long: more than 65536 bytes\n"
+        let piped = try await BuiltProgram.run(["talk", "demo:uart"], input: text)
+        #expect(piped.status == 64 && piped.errors.contains("blescan: " + message), "\(piped.errors)")
+        #expect(piped.output.isEmpty)
+        let folder = try TestFolder()
+        try text.write(toFile: folder["operations"], atomically: true, encoding: .utf8)
+        let read = try await BuiltProgram.run(["talk", "demo:uart", "--file", folder["operations"]])
+        #expect(read.status == 64 && read.errors.contains(folder["operations"] + ", " + message), "\(read.errors)")
+        #expect(read.output.isEmpty)
+    }
+
     /// The values of a service do not depend on one another.
     @Test func whatCanBeReadOfAServiceIsShown() async throws {
         let service = "9d5a0001-3c7e-4b1f-8a26-e4710c95b3d8"
@@ -364,6 +379,21 @@ import Testing
         #expect(terminal.isCooked)
     }
 
+    /// No task of the program takes part: SIGQUIT is sent to one that hangs.
+    @Test(arguments: [SIGQUIT, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU])
+    func theTerminalIsRestoredBeforeASignalThatNothingElseHandles(_ number: Int32) async throws {
+        let terminal = try PseudoTerminal()
+        // A shell has programs in the background ignore SIGQUIT, and these tests may be one.
+        let start = "ulimit -c 0; exec env --default-signal=QUIT \"$0\" talk demo:battery"
+        let program = try RunningProgram(
+            ["-c", start, BuiltProgram.url.path], of: URL(filePath: "/bin/sh"), errors: terminal, keyboard: terminal)
+        try await terminal.shown("demo:battery> ")
+        #expect(!terminal.isCooked)
+        program.signal(number)
+        #expect(try await program.outcome().status == 128 + number, "it ends the program as any other")
+        #expect(terminal.isCooked)
+    }
+
     /// In the middle of an operation too.
     @Test func theEndOfTheTerminalEndsAWait() async throws {
         let terminal = try PseudoTerminal()
@@ -537,7 +567,7 @@ import Testing
     private func typed(_ keys: String, columns: Int = 40) -> (lines: [String], shown: String) {
         var line = line()
         var lines: [String] = []
-        for byte in keys.utf8 { if case .line(let text) = line.take(byte) { lines.append(text) } }
+        for byte in keys.utf8 { if case .line(.whole(let text)) = line.take(byte) { lines.append(text) } }
         return (lines, line.drawn(columns: columns))
     }
 
@@ -591,7 +621,18 @@ import Testing
         line.drop()
         #expect(line.isEmpty && line.drawn(columns: 40).hasSuffix("uart> "))
         for byte in "[wait".utf8 { _ = line.take(byte) }
-        #expect(line.take(0x0A) == .line("[wait"))
+        #expect(line.take(0x0A) == .line(.whole("[wait")))
+    }
+
+    /// The beginning of what was pasted would be another operation.
+    @Test(arguments: [4096, 4097, 10_000]) func aLineThatIsTooLongIsNotCut(_ count: Int) {
+        var line = line()
+        for _ in 0..<count { _ = line.take(0x61) }
+        let result: InputLine =
+            count > 4096 ? .tooLong("more than 4096 characters") : .whole(String(repeating: "a", count: count))
+        #expect(line.take(0x0A) == .line(result))
+        _ = line.take(0x62)
+        #expect(line.take(0x0A) == .line(.whole("b")), "the rest of it is no line")
     }
 
     @Test func theEndIsAnEmptyLinesOnly() {
