@@ -136,6 +136,9 @@ enum Terminal {
                 guard attemptsLeft > 0, isWanted?() ?? true else { return false }
                 continue
             }
+            // A frame is drawn by another thread than the one that handles a signal, and its rest would be on the
+            // shell's display. This thread ends with the program.
+            while isWanted != nil, TerminalState.shared.isEnding { poll(nil, 0, 100) }
             // The kernel stores output for a terminal in pieces of this size: if there is room, there is room for one,
             // and the call does not wait.
             let length = min(256, count - written)

@@ -29,6 +29,8 @@ import Synchronization
     private let isChanged = Atomic(false)
     /// Whether a screen covers the display.
     private let isCovered = Atomic(false)
+    /// Whether a signal is ending the program.
+    private let hasEndingSignal = Atomic(false)
     /// Whether signals are handled. It is held while the settings change.
     private let handlesSignals = Lock(false)
 
@@ -36,6 +38,9 @@ import Synchronization
 
     /// Whether a screen is on the display.
     var hasScreen: Bool { isCovered.load(ordering: .acquiring) }
+
+    /// Whether a signal is ending the program, and restores the terminal: nothing may be drawn any more.
+    var isEnding: Bool { hasEndingSignal.load(ordering: .acquiring) }
 
     /// Changes the settings; returns `false` if that fails.
     ///
@@ -90,6 +95,7 @@ import Synchronization
 
     /// Restores the terminal, and ends the program by the signal that is handled.
     private func end(by number: Int32) {
+        hasEndingSignal.store(true, ordering: .releasing)
         // In the background the terminal is another program's. Without job control there is no other one.
         let front = tcgetpgrp(STDIN_FILENO)
         if front < 0 || front == getpgrp() {
