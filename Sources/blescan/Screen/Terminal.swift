@@ -1,8 +1,8 @@
 // The terminal while a screen uses it: the alternate screen, without a cursor, and keys are read as they are pressed.
 //
-// Every end of the program except SIGKILL and a trap leaves the terminal as it was: the owner calls `leave`, and
-// `exit` does once more, which is safe from any thread, any number of times; before other signals `TerminalState` does
-// it. ^C and ^Z still send their signals; ^\ does not, because it would end the program without disconnecting.
+// Every end of the program but those that `TerminalState` names leaves the terminal as it was: the owner calls `leave`,
+// and `exit` does once more, which is safe from any thread, any number of times; before other signals `TerminalState`
+// does it. ^C and ^Z still send their signals; ^\ does not, because it would end the program without disconnecting.
 //
 // A terminal may take nothing forever: its connection hangs, or its reader has stopped. So no lock is held during a
 // write, and no write waits longer than its caller requests. The keyboard is restored first, which needs no writing.

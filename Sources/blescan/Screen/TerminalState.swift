@@ -2,12 +2,12 @@
 // display of a screen. It is restored in one way, whatever ends the use of the terminal:
 //
 // - The screen and the prompt restore it at their end, on ^Z, and at `exit`.
-// - A signal that nothing else handles is handled here: it restores the terminal, and then ends the program as it ends
-//   any other. SIGQUIT is sent to a program that hangs, so this needs no other part of it.
+// - Each signal in `endings` is handled here: it restores the terminal, and then ends the program as it ends any other.
+//   SIGQUIT is sent to a program that hangs, so this needs no other part of it.
 //
 // A handler can neither take a lock nor allocate memory: the thread that it interrupts may be doing that. It makes
-// system calls alone, and reads what was stored before the terminal was changed. Nothing is restored after SIGKILL and
-// a trap.
+// system calls alone, and reads what was stored before the terminal was changed. Nothing is restored after SIGKILL, a
+// trap, and the rare signals that nothing handles, such as SIGPROF.
 
 import BLELinux
 import Glibc

@@ -4,7 +4,7 @@ import Glibc
 
 // The terminal sends keys as they are pressed while there is a prompt, and shows nothing by itself: otherwise what is
 // printed meanwhile would be in the middle of what the user types, and could not be kept apart from it. ^C and ^Z still
-// send their signals. Every end of the program but SIGKILL and a trap restores the terminal.
+// send their signals. Every end of the program but those that `TerminalState` names restores the terminal.
 //
 // Duties
 // - Returns the lines that the user types, one for each call of `next`.
