@@ -180,7 +180,7 @@ final class RadioAdapter {
 
     /// Returns the reports of an advertisement that the controller receives.
     func reports(of peer: PeerID, _ advertisement: VirtualAdvertisement, rssi: Int8) -> [[UInt8]] {
-        guard controller.isScanning, controller.mayReport(peer) else { return [] }
+        guard controller.isScanning, controller.mayReport(peer, advertisement) else { return [] }
         return controller.reports(of: peer, advertisement, rssi: rssi)
     }
 

@@ -105,8 +105,6 @@ extension VirtualController {
     /// Returns the reports for an advertisement that this controller receives: one, or several for long data.
     package func reports(of peer: PeerID, _ advertisement: VirtualAdvertisement, rssi: Int8) -> [[UInt8]] {
         guard reportsExtended else {
-            // Controllers without the extended commands do not receive extended advertisements.
-            guard !advertisement.isLong else { return [] }
             let rssi = personality.rssi ?? rssi
             let type: UInt8 = advertisement.isConnectable ? 0 : advertisement.scanResponse == nil ? 3 : 2
             let report = Self.report(of: peer, eventType: type, data: advertisement.data, rssi: rssi)

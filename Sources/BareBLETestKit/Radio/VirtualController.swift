@@ -475,7 +475,9 @@ extension VirtualController {
     /// Decides about the report of an advertisement.
     ///
     /// - Returns: Whether it is reported.
-    package mutating func mayReport(_ peer: PeerID) -> Bool {
+    package mutating func mayReport(_ peer: PeerID, _ advertisement: VirtualAdvertisement) -> Bool {
+        // Controllers without the extended commands do not receive extended advertisements.
+        if advertisement.isLong, !reportsExtended { return false }
         if scansCoded, personality.hasDefectiveCodedPHY { return false }
         if personality.isDeafWhileAdvertising, isAdvertising { return false }
         if let deafness = personality.deafness {
