@@ -39,7 +39,7 @@ extension RecoveryPolicy.Limit {
 
 extension World {
     /// 30 s until it is deaf, 90 s of silence, 30 s for the steps that end no link, 10 s for each of the others; and
-    /// what a program needs that is busy with connects.
+    /// what a program needs that is busy with connects. For the first report, and from it on once more.
     private static let stepTime = Duration.seconds(300)
     /// No pause between two reports of the beacon is as long.
     private static let silence = Duration.seconds(20)
@@ -131,7 +131,13 @@ extension World {
 
     private func heard(_ time: BootInstant, _ key: String) {
         guard let hearing = hearings[key] else { return }
-        if let last = hearing.last, time - last > Self.silence { hearings[key]?.hasRecovered = true }
+        if let last = hearing.last {
+            if time - last > Self.silence { hearings[key]?.hasRecovered = true }
+        } else {
+            // One that was deaf before needed the steps to be heard at all, and needs them again after this. Beside
+            // another program, whose step let it hear, that program may have heard all of the first reports.
+            hearings[key]?.limit = max(hearing.limit, time + Self.stepTime)
+        }
         hearings[key]?.last = time
     }
 
