@@ -48,7 +48,8 @@ extension Adapter {
         case notHeard(BLEError)
         /// The link was not encrypted.
         case notEncrypted(EncryptionFailure, BLEError)
-        /// The peer was bonded, or its bond forgotten, while others had their turns.
+        /// The peer was bonded, or its bond forgotten, while others had their turns; or it was bonded during this turn,
+        /// over another link.
         case bondChanged
     }
 
@@ -148,7 +149,7 @@ extension Adapter {
             let omitted = demand.pairing != nil && target.required == nil ? target.peer : nil
             try await loadKeys(leavingOut: omitted, in: context.limited(to: retry.deadline))
         }
-        guard mayCommand else { return try await connect(target, parameters, &retry) }
+        guard mayCommand else { return try await connect(target, demand, parameters, &retry) }
         await pauseScan(until: retry.deadline)
         defer { resumeScan() }
         // Many controllers do not initiate while they advertise.
@@ -158,12 +159,13 @@ extension Adapter {
         defer { instances.resume() }
         try await awaitDisconnection(from: target.peer, until: retry.deadline)
         try await confirmCancel(for: target.peer, until: retry.deadline)
-        return try await connect(target, parameters, &retry)
+        return try await connect(target, demand, parameters, &retry)
     }
 
     /// Performs the steps of one turn.
     private func connect(
-        _ target: ConnectTarget, _ parameters: ConnectionParameters, _ retry: inout ConnectRetry
+        _ target: ConnectTarget, _ demand: ConnectOptions.SecurityDemand, _ parameters: ConnectionParameters,
+        _ retry: inout ConnectRetry
     ) async throws(BLEError) -> Turn {
         let peer = target.peer
         var error = BLEError.notHeard(peer)
@@ -176,6 +178,7 @@ extension Adapter {
                 metadata: ["peer": "\(peer)", "attempt": "\(retry.attemptNumber)", "step": "\(step)"])
             switch step {
             case .initiate:
+                if try isBondedMeanwhile(target, demand) { return .bondChanged }
                 let failure: Initiator.Failure?
                 let limit = retry.attemptDeadline(mayChangeAddress: mayChangeAddress(target), at: loop.now())
                 switch await initiate(target, parameters, until: limit) {
@@ -209,6 +212,7 @@ extension Adapter {
                 // Its socket would be there before the encryption.
                 throw BLEError(channelTakenOf: peer, adapter: name)
             case .connectByKernel(let scanning):
+                if try isBondedMeanwhile(target, demand) { return .bondChanged }
                 if scanning, !isScanning { scanForTheKernel() }
                 isScanning = scanning
                 do throws(AttachError) {
@@ -242,6 +246,15 @@ extension Adapter {
                 throw BLEError(channelTakenOf: peer, adapter: name)
             }
         }
+    }
+
+    /// Whether the peer of a link that is to be made without a key has been bonded since the turn began: a connect that
+    /// finds another link to the peer tries again after a pause, and the two may have paired over that link.
+    private func isBondedMeanwhile(
+        _ target: ConnectTarget, _ demand: ConnectOptions.SecurityDemand
+    ) throws(BLEError) -> Bool {
+        guard target.required == nil else { return false }
+        return try self.target(target.address, demand) != target
     }
 
     /// Whether there are scans or advertisements, which pause during a turn.

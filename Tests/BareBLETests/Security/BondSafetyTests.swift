@@ -1041,6 +1041,22 @@ import Testing
         }
     }
 
+    /// The connect finds the first link, over which the peer is bonded, and tries again after pauses.
+    @Test func aConnectThatHasPausedKnowsTheBondsOfItsNextAttempt() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            let link = try await bench.central.connect(bench.id)
+            let paused = time.task { try await bench.central.connect(bench.id) }
+            try await time.clock.sleep(for: .milliseconds(300))
+            try await link.pair()
+            await link.disconnect()
+            let next = try await paused.value
+            #expect(await next.security.isEncrypted)
+            #expect(await bench.device.pairingCount == 1)
+            await next.disconnect()
+        }
+    }
+
     /// The kernel handles the beginning of a link after this process could read it. A socket that attached before that
     /// would have it look for the peer.
     @Test func aSocketAttachesWhenTheKernelHasFiledTheLink() async throws {

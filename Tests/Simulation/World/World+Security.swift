@@ -322,6 +322,20 @@ extension World {
         where adapter == number && other != step.number {
             tasks[other]?.cancel()
         }
+        await endLinks(ofProgram: number)
+        var rest = 6_000
+        while taskAdapters.contains(where: { $0.value == number && $0.key != step.number }) {
+            await sleep(.milliseconds(10))
+            rest -= 1
+            if rest == 0 { return fail("a call of a program that has ended has not ended within a minute") }
+        }
+        // A call that was cancelled too late has a session, or a link.
+        await endLinks(ofProgram: number)
+        await replaceProgram(number, store)
+        if failure == nil { eventCounts.add("done.crash") }
+    }
+
+    private func endLinks(ofProgram number: Int) async {
         var ends: [Task<Void, any Error>] = []
         for peer in peers where peer.adapter == number {
             let (session, link) = (peer.session, peer.link)
@@ -330,14 +344,6 @@ extension World {
             ends.append(time.task { await link?.disconnect() })
         }
         for end in ends { try? await end.value }
-        var rest = 6_000
-        while taskAdapters.contains(where: { $0.value == number && $0.key != step.number }) {
-            await sleep(.milliseconds(10))
-            rest -= 1
-            if rest == 0 { return fail("a call of a program that has ended has not ended within a minute") }
-        }
-        await replaceProgram(number, store)
-        if failure == nil { eventCounts.add("done.crash") }
     }
 
     private func replaceProgram(_ number: Int, _ store: SimulatedStore) async {
