@@ -213,7 +213,7 @@ private struct FuzzedAdapter: ~Copyable, FuzzedRun {
         // The scan's own command fails, and so the scan hears of it before `adapterDown`.
         obey(queue.adapterLost())
         obey(scan.adapterDown())
-        obey(initiator.adapterLost())
+        obey(initiator.adapterLost(at: now))
         require(!isConnecting && initiator.isIdle, "an attempt ends with the adapter")
         require(!owesPaused && !owesEnded, "an adapter that is down scans for nobody")
     }

@@ -27,6 +27,9 @@
 //   other attempt for as long as it initiates, which may be until the peer is heard. So the cancel is sent again before
 //   the next attempt, which waits for it (`confirmCancel`), and after each other response. The response to it, the end
 //   of the attempt, a reset and the adapter's loss each leave that state.
+// - Create Connection may have been sent after a reset that was not read yet: the adapter's loss ends the attempt, and
+//   the controller begins it all the same. A confirmation that comes soon after the loss is taken as that of this
+//   command, and is followed by a cancel.
 
 /// Initiates connections, one at a time.
 package struct Initiator: ~Copyable {
@@ -187,6 +190,9 @@ package struct Initiator: ~Copyable {
     private var awaitsForeignEnd = false
     /// Whether another attempt was known to be pending when the attempt of this machine was sent, or has been since.
     private var hadForeignAttempt = false
+    /// The peer of an attempt that was not confirmed when the adapter was lost, and until when the controller may
+    /// still confirm it.
+    private var unanswered: (peer: PeerID, until: BootInstant)?
     private var turns = Turns.free
 
     package init() {}
@@ -251,7 +257,7 @@ package struct Initiator: ~Copyable {
     package mutating func commandFinished(
         _ opcode: HCIOpcode, _ failure: HCICommandFailure?, at now: BootInstant
     ) -> [Action] {
-        if failure?.reason == .adapterLost { return adapterLost() }
+        if failure?.reason == .adapterLost { return adapterLost(at: now) }
         switch state {
         case .idle, .busy, .pending, .ending:
             return []
@@ -281,11 +287,13 @@ package struct Initiator: ~Copyable {
     }
 
     /// A response came late, or to another program's command.
-    package mutating func foreignCompletion(_ opcode: HCIOpcode, _ status: HCIStatus?) -> [Action] {
+    package mutating func foreignCompletion(_ opcode: HCIOpcode, _ status: HCIStatus?, at now: BootInstant) -> [Action]
+    {
         switch (opcode, status) {
         case (.leCreateConnection, .success?), (.leExtendedCreateConnection, .success?):
             // One that is late is this machine's own.
             if case .cancelUnconfirmed = state { return [] }
+            if let unanswered, now < unanswered.until { return cancelUnanswered(unanswered.peer) }
             (hasForeignAttempt, hadForeignAttempt) = (true, true)
             return []
         case (.leCreateConnectionCancel, .success?):
@@ -357,14 +365,17 @@ package struct Initiator: ~Copyable {
     }
 
     /// The adapter was unplugged, switched off or reset.
-    package mutating func adapterLost() -> [Action] {
+    package mutating func adapterLost(at now: BootInstant) -> [Action] {
         (hasForeignAttempt, awaitsForeignEnd) = (false, false)
         switch state {
         case .idle: return []
         case .cancelUnconfirmed(let pending):
             state = .idle
             return pending.confirmation == nil ? [] : [.finish(.failure(.adapterLost))]
-        case .initiating, .unwanted, .busy, .pending, .cancelling, .ending:
+        case .initiating(let attempt, _), .unwanted(let attempt, _, _, _):
+            unanswered = (attempt.peer, now + HCICommandQueue.commandTimeout)
+            return finish(.failure(.adapterLost))
+        case .busy, .pending, .cancelling, .ending:
             return finish(.failure(.adapterLost))
         }
     }
@@ -421,6 +432,8 @@ extension Initiator {
     private mutating func createFinished(
         _ attempt: Attempt, _ failure: HCICommandFailure?, _ failed: HCIStatus?, at now: BootInstant
     ) -> [Action] {
+        // The controller had no room for this attempt if it had begun the earlier one.
+        if failure == nil { unanswered = nil }
         if let failed, failure?.status == nil { return finish(.failure(.failed(failed))) }
         guard let failure else {
             state = .pending(attempt)
@@ -516,6 +529,18 @@ extension Initiator {
     }
 
     // MARK: The cancel that was not confirmed
+
+    /// The controller initiates a connection that nobody waits for since the adapter's loss.
+    private mutating func cancelUnanswered(_ peer: PeerID) -> [Action] {
+        unanswered = nil
+        if case .idle = state {
+            state = .cancelUnconfirmed(PendingCancel(peer: peer, isRetried: true))
+        } else {
+            // The next attempt waits in the queue, and is refused.
+            (hasForeignAttempt, hadForeignAttempt) = (true, true)
+        }
+        return [.send(Self.cancelCommand)]
+    }
 
     private mutating func finishUnconfirmed(_ attempt: Attempt, _ reason: Failure) -> [Action] {
         let actions = finish(.failure(.cancelUnconfirmed(reason)))

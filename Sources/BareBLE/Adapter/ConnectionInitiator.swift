@@ -181,7 +181,7 @@ final class ConnectionInitiator: @unchecked Sendable {
 
     /// A response came late, or to another program's command.
     func foreignCompletion(_ opcode: HCIOpcode, _ status: HCIStatus?) -> [Action] {
-        perform(machine.foreignCompletion(opcode, status))
+        perform(machine.foreignCompletion(opcode, status, at: loop.now()))
     }
 
     /// A Connection Complete was read.
@@ -192,7 +192,7 @@ final class ConnectionInitiator: @unchecked Sendable {
     /// The adapter was unplugged, switched off or reset.
     func adapterLost() -> [Action] {
         suspects = [:]
-        return perform(machine.adapterLost())
+        return perform(machine.adapterLost(at: loop.now()))
     }
 
     func timePassed() -> [Action] { perform(machine.timePassed(loop.now())) }

@@ -296,15 +296,61 @@ import Testing
 
     @Test(.row("O02", "H15")) func theAdapterMayGoAtAnyStep() throws {
         var idle = Initiator()
-        #expect(idle.adapterLost() == [])
+        #expect(idle.adapterLost(at: start) == [])
         var calling = Initiator()
         _ = calling.begin(try attempt(), at: start)
         #expect(calling.commandFinished(create, failure(.adapterLost), at: start) == [.finish(.failure(.adapterLost))])
         var pending = try self.pending()
-        #expect(pending.adapterLost() == [.finish(.failure(.adapterLost))])
+        #expect(pending.adapterLost(at: start) == [.finish(.failure(.adapterLost))])
         var cancelling = try self.pending()
         _ = cancelling.cancel(at: start)
-        #expect(cancelling.adapterLost() == [.finish(.failure(.adapterLost))])
+        #expect(cancelling.adapterLost(at: start) == [.finish(.failure(.adapterLost))])
+    }
+
+    /// Create Connection was sent after a reset that was read later: the controller begins what has ended here.
+    @Test(.row("H15")) func anAttemptThatIsConfirmedAfterTheLossIsCancelled() throws {
+        var connect = Initiator()
+        _ = connect.begin(try attempt(), at: start)
+        #expect(connect.adapterLost(at: start) == [.finish(.failure(.adapterLost))])
+        #expect(connect.adapterLost(at: start) == [])
+        #expect(connect.foreignCompletion(create, .success, at: start) == [cancelPacket])
+        #expect(connect.hasPendingCancelNow == true)
+        #expect(connect.controllerResponded(.leSetScanEnable) == [], "the cancel waits in the queue")
+        #expect(connect.commandFinished(.leCreateConnectionCancel, nil, at: start) == [])
+        #expect(try connect.received(complete(status: "02", peer: "000000000000"), at: start) == [])
+        #expect(connect.hasPendingCancelNow == false)
+
+        // The next attempt waits in the queue already.
+        var next = Initiator()
+        let packet = try next.begin(attempt(), at: start)
+        _ = next.adapterLost(at: start)
+        _ = try next.begin(attempt(), at: start)
+        #expect(next.foreignCompletion(create, .success, at: start) == [cancelPacket])
+        let refusal = failure(.status(.commandDisallowed))
+        #expect(next.commandFinished(create, refusal, at: start) == [])
+        #expect(next.commandFinished(.leCreateConnectionCancel, nil, at: start) == [])
+        #expect(try next.received(complete(status: "02", peer: "000000000000"), at: start) == [])
+        #expect(next.timePassed(start + Initiator.firstBusyPause) == packet)
+    }
+
+    @Test(.row("H15")) func aConfirmationLongAfterTheLossIsAnotherPrograms() throws {
+        var lost = Initiator()
+        _ = lost.begin(try attempt(), at: start)
+        _ = lost.adapterLost(at: start)
+        #expect(lost.foreignCompletion(create, .success, at: start + HCICommandQueue.commandTimeout) == [])
+
+        // The controller has no room for two.
+        var confirmed = Initiator()
+        _ = confirmed.begin(try attempt(), at: start)
+        _ = confirmed.adapterLost(at: start)
+        _ = confirmed.begin(try attempt(), at: start)
+        _ = confirmed.commandFinished(create, nil, at: start)
+        #expect(confirmed.foreignCompletion(create, .success, at: start) == [])
+
+        // It was confirmed before the loss.
+        var pending = try self.pending()
+        _ = pending.adapterLost(at: start)
+        #expect(pending.foreignCompletion(create, .success, at: start) == [])
     }
 
     @Test func aDeadlineInThePastSendsNothing() throws {
@@ -351,7 +397,7 @@ import Testing
 
         var gone = try unconfirmed()
         _ = gone.confirmCancel(for: other, until: start + .seconds(10), at: start)
-        #expect(gone.adapterLost() == [.finish(.failure(.adapterLost))])
+        #expect(gone.adapterLost(at: start) == [.finish(.failure(.adapterLost))])
         #expect(gone.hasPendingCancelNow == false)
     }
 
@@ -382,7 +428,7 @@ import Testing
         #expect(connect.controllerResponded(.leSetScanEnable) == [])
 
         var foreign = try unconfirmed()
-        #expect(foreign.foreignCompletion(.leCreateConnectionCancel, .commandDisallowed) == [])
+        #expect(foreign.foreignCompletion(.leCreateConnectionCancel, .commandDisallowed, at: start) == [])
         #expect(foreign.hasPendingCancelNow == false)
     }
 
@@ -406,7 +452,7 @@ import Testing
     @Test(.row("W38")) func anyRefusalBesideAnotherProgramsAttemptMeansBusy() throws {
         let refusal = HCICommandFailure(opcode: create, reason: .status(.lmpPDUNotAllowed))
         var beside = Initiator()
-        #expect(beside.foreignCompletion(.leExtendedCreateConnection, .success) == [])
+        #expect(beside.foreignCompletion(.leExtendedCreateConnection, .success, at: start) == [])
         let packet = try beside.begin(attempt(), at: start)
         #expect(beside.commandFinished(create, refusal, at: start) == [])
         #expect(beside.timePassed(start + Initiator.firstBusyPause) == packet)
@@ -420,15 +466,15 @@ import Testing
         for status in [HCIStatus.unknownCommand, .unsupportedFeature, .invalidParameters, .connectionAlreadyExists] {
             let definite = HCICommandFailure(opcode: create, reason: .status(status))
             var refused = Initiator()
-            _ = refused.foreignCompletion(.leCreateConnection, .success)
+            _ = refused.foreignCompletion(.leCreateConnection, .success, at: start)
             _ = try refused.begin(attempt(), at: start)
             #expect(refused.commandFinished(create, definite, at: start) == [.finish(.failure(.refused(definite)))])
         }
 
         for end in [HCIStatus.success, .commandDisallowed] {
             var alone = Initiator()
-            _ = alone.foreignCompletion(.leCreateConnection, .success)
-            _ = alone.foreignCompletion(.leCreateConnectionCancel, end)
+            _ = alone.foreignCompletion(.leCreateConnection, .success, at: start)
+            _ = alone.foreignCompletion(.leCreateConnectionCancel, end, at: start)
             _ = try alone.begin(attempt(), at: start)
             #expect(alone.commandFinished(create, refusal, at: start) == [.finish(.failure(.refused(refusal)))])
         }
@@ -438,13 +484,13 @@ import Testing
     @Test(.row("W38")) func theEndOfAnotherProgramsAttemptDoesNotEndTheNextOne() throws {
         let cancelled = try complete(status: "02", peer: "000000000000")
         var next = Initiator()
-        _ = next.foreignCompletion(.leCreateConnection, .success)
-        _ = next.foreignCompletion(.leCreateConnectionCancel, .success)
+        _ = next.foreignCompletion(.leCreateConnection, .success, at: start)
+        _ = next.foreignCompletion(.leCreateConnectionCancel, .success, at: start)
         _ = try next.begin(attempt(), at: start)
         #expect(next.commandFinished(create, nil, at: start) == [])
         #expect(next.received(cancelled, at: start) == [])
         // Once: another program may cancel this attempt too.
-        _ = next.foreignCompletion(.leCreateConnectionCancel, .success)
+        _ = next.foreignCompletion(.leCreateConnectionCancel, .success, at: start)
         #expect(next.received(cancelled, at: start) == [.finish(.failure(.failed(.unknownConnection)))])
     }
 
@@ -455,11 +501,11 @@ import Testing
         let end =
             try isCancelled ? complete(status: "02", peer: "000000000000") : complete(peer: "010203040506")
         var initiator = Initiator()
-        _ = initiator.foreignCompletion(.leCreateConnection, .success)
+        _ = initiator.foreignCompletion(.leCreateConnection, .success, at: start)
         let packet = try initiator.begin(attempt(), at: start)
         #expect(initiator.received(end, at: start) == [])
         #expect(initiator.commandFinished(create, refusal, at: start) == [])
-        if isCancelled { _ = initiator.foreignCompletion(.leCreateConnectionCancel, .success) }
+        if isCancelled { _ = initiator.foreignCompletion(.leCreateConnectionCancel, .success, at: start) }
         #expect(initiator.timePassed(start + Initiator.firstBusyPause) == packet)
         // No other attempt was pending when that was sent.
         #expect(initiator.commandFinished(create, refusal, at: start) == [.finish(.failure(.refused(refusal)))])
@@ -471,7 +517,7 @@ import Testing
         let refusal = HCICommandFailure(opcode: create, reason: .status(.lmpPDUNotAllowed))
         var initiator = Initiator()
         let packet = try initiator.begin(attempt(), at: start)
-        _ = initiator.foreignCompletion(.leCreateConnection, .success)
+        _ = initiator.foreignCompletion(.leCreateConnection, .success, at: start)
         #expect(try initiator.received(complete(peer: "010203040506"), at: start) == [])
         #expect(initiator.commandFinished(create, refusal, at: start) == [])
         #expect(initiator.timePassed(start + Initiator.firstBusyPause) == packet)
@@ -483,8 +529,8 @@ import Testing
     @Test(.row("W38")) func theEndOfAnotherProgramsAttemptIsNotTheEndOfACancelledOne() throws {
         let cancelled = try complete(status: "02", peer: "000000000000")
         var initiator = Initiator()
-        _ = initiator.foreignCompletion(.leCreateConnection, .success)
-        _ = initiator.foreignCompletion(.leCreateConnectionCancel, .success)
+        _ = initiator.foreignCompletion(.leCreateConnection, .success, at: start)
+        _ = initiator.foreignCompletion(.leCreateConnectionCancel, .success, at: start)
         _ = try initiator.begin(attempt(), at: start)
         #expect(initiator.commandFinished(create, nil, at: start) == [])
         #expect(initiator.cancel(at: start) == [cancelPacket])

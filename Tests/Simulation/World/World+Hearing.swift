@@ -79,7 +79,12 @@ extension World {
     }
 
     /// Whether a scan hears as its controller permits.
-    func checkHearing(_ host: Host, _ number: Int, until end: BootInstant) async {
+    ///
+    /// - Parameter connects: What must have ended before a scan that lasts until the controller is deaf. The controller
+    ///   accepts no connection attempt while it scans, and only the program whose scan it is can have it make way.
+    func checkHearing(
+        _ host: Host, _ number: Int, until end: BootInstant, after connects: [Task<Void, any Error>] = []
+    ) async {
         guard let deafness = script.personality(index(of: host)).deafness else {
             return await checkScan(host, number, until: end)
         }
@@ -89,7 +94,7 @@ extension World {
         let follower = time.task { [events = host.central.recoveryEvents, weak self] in
             for try await event in events { await self?.heard(event, key) }
         }
-        let scan = time.task { [weak self] in await self?.listen(host, key) }
+        let scan = time.task { [weak self] in await self?.listen(host, key, after: connects) }
         // Links of another program are in the way of the steps that end links.
         let hearsAgain = script.recovery.endsDeafness(deafness)
         let mayGiveUp = !hearsAgain || neighbours.contains { $0.adapter == index(of: host) }
@@ -115,7 +120,9 @@ extension World {
         await radio.remove(beacon)
     }
 
-    private func listen(_ host: Host, _ key: String) async {
+    private func listen(_ host: Host, _ key: String, after connects: [Task<Void, any Error>]) async {
+        for connect in connects { try? await connect.value }
+        if let limit = hearings[key]?.limit { hearings[key]?.limit = max(limit, loop.now() + Self.stepTime) }
         while !Task.isCancelled, failure == nil {
             do {
                 for try await event in host.central.scan(.any, .passive.duplicates(.all)) {

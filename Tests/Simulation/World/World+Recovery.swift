@@ -29,9 +29,10 @@ extension World {
         let crowds = crowded.map { adapter in time.task { await self.checkCrowd(adapter) } }
         let programs = hosts + neighbours.map(\.host)
         let stalling = stallingAdapters
-        let scans = programs.enumerated().compactMap { number, host in
-            script.personality(index(of: host)).scansBesideLinks && !stalling.contains(index(of: host))
-                ? time.task { await self.checkHearing(host, number, until: end) } : nil
+        let scans = programs.enumerated().compactMap { number, host -> Task<Void, any Error>? in
+            let connects = number < hosts.count ? [] : checks + crowds
+            return script.personality(index(of: host)).scansBesideLinks && !stalling.contains(index(of: host))
+                ? time.task { await self.checkHearing(host, number, until: end, after: connects) } : nil
         }
         for check in checks + crowds + scans { try? await check.value }
         await checkScansWithoutLinks(programs)
