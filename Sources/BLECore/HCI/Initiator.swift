@@ -124,6 +124,9 @@ package struct Initiator: ~Copyable {
         case send(HCICommandPacket)
         /// Take the command with this opcode out of the queue if it still waits there: it ends as `.cancelled` then.
         case withdraw(HCIOpcode)
+        /// Disconnect the link of an attempt to this peer that nobody wants any more. The next connect to the peer must
+        /// not use it.
+        case disconnect(ConnectionHandle, from: PeerID)
         /// The attempt has ended. Resume the caller.
         case finish(Result<LEConnectionComplete, Failure>)
         /// The cancel that `confirmCancel` asked for is confirmed. Resume the caller.
@@ -318,7 +321,7 @@ package struct Initiator: ~Copyable {
             state = .initiating(attempt, failed: complete.status)
             return []
         case .unwanted(let attempt, let reason, _, let end):
-            if complete.status.isSuccess { return disconnect(complete, reason) }
+            if complete.status.isSuccess { return disconnect(complete, from: peer, reason) }
             guard complete.reportsFailure(of: peer) else { return [] }
             state = .unwanted(attempt, reason, failed: complete.status, until: end)
             return []
@@ -328,7 +331,7 @@ package struct Initiator: ~Copyable {
         case .pending:
             return finish(complete.status.isSuccess ? .success(complete) : .failure(.failed(complete.status)))
         case .cancelling(_, let reason, _, _), .ending(_, .endUnreported(let reason), _), .ending(_, let reason, _):
-            return complete.status.isSuccess ? disconnect(complete, reason) : finish(.failure(reason))
+            return complete.status.isSuccess ? disconnect(complete, from: peer, reason) : finish(.failure(reason))
         }
     }
 
@@ -505,8 +508,10 @@ extension Initiator {
         return [.send(Self.cancelCommand)]
     }
 
-    private mutating func disconnect(_ complete: LEConnectionComplete, _ reason: Failure) -> [Action] {
-        [.send(HCICommandPacket(HCIDisconnect(handle: complete.handle)))] + finish(.failure(reason))
+    private mutating func disconnect(
+        _ complete: LEConnectionComplete, from peer: PeerID, _ reason: Failure
+    ) -> [Action] {
+        [.disconnect(complete.handle, from: peer)] + finish(.failure(reason))
     }
 
     private mutating func finish(_ result: Result<LEConnectionComplete, Failure>) -> [Action] {
@@ -552,7 +557,7 @@ extension Initiator {
         let isWanted = pending.confirmation?.next == pending.peer
         let actions = confirm(pending)
         guard complete.status.isSuccess, !isWanted else { return actions }
-        return actions + [.send(HCICommandPacket(HCIDisconnect(handle: complete.handle)))]
+        return actions + [.disconnect(complete.handle, from: pending.peer)]
     }
 
     /// No attempt is pending any more.

@@ -234,6 +234,10 @@ extension Adapter {
             switch action {
             case .send(let command): send(command, for: .connect)
             case .withdraw(let opcode): perform(hci.withdraw(opcode))
+            case .disconnect(let handle, let peer):
+                // Connects wait for links by the names that these are filed under.
+                links.disconnecting(handle, from: identity(of: peer) ?? peer)
+                send(HCICommandPacket(HCIDisconnect(handle: handle)), for: .none)
             }
         }
         armTimer()

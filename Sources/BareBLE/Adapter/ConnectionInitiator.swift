@@ -21,6 +21,8 @@ final class ConnectionInitiator: @unchecked Sendable {
         case send(HCICommandPacket)
         /// Take the command with this opcode out of the queue if it still waits there.
         case withdraw(HCIOpcode)
+        /// Disconnect a link to the peer, by its address on air, and have the next connect to it wait for the end.
+        case disconnect(ConnectionHandle, from: PeerID)
     }
 
     /// What a task that has the turn waits for.
@@ -203,6 +205,7 @@ final class ConnectionInitiator: @unchecked Sendable {
             switch request {
             case .send(let command): actions.append(.send(command))
             case .withdraw(let opcode): actions.append(.withdraw(opcode))
+            case .disconnect(let handle, let peer): actions.append(.disconnect(handle, from: peer))
             case .finish(let result): end(.attemptEnded(result))
             case .cancelConfirmed: end(.cancelConfirmed)
             }

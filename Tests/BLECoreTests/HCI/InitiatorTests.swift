@@ -195,7 +195,7 @@ import Testing
     }
 
     @Test func aLinkThatCameUpAnywayIsDisconnected() throws {
-        let disconnect = Initiator.Action.send(HCICommandPacket(HCIDisconnect(handle: 0x40)))
+        let disconnect = Initiator.Action.disconnect(0x40, from: try #require(peer))
         var connect = try pending()
         _ = connect.cancel(at: start)
         #expect(connect.commandFinished(.leCreateConnectionCancel, nothingPending, at: start) == [])
@@ -387,7 +387,7 @@ import Testing
     }
 
     @Test(.row("L07")) func aLinkOfAnAttemptWhoseCancelWasNotConfirmedIsDisconnectedUnlessItIsWantedNow() throws {
-        let disconnect = Initiator.Action.send(HCICommandPacket(HCIDisconnect(handle: 0x40)))
+        let disconnect = Initiator.Action.disconnect(0x40, from: try #require(peer))
         var unwanted = try unconfirmed()
         #expect(try unwanted.received(complete(peer: "010203040506"), at: start) == [])
         #expect(try unwanted.received(complete(), at: start) == [disconnect])
