@@ -27,6 +27,8 @@
 //   other attempt for as long as it initiates, which may be until the peer is heard. So the cancel is sent again before
 //   the next attempt, which waits for it (`confirmCancel`), and after each other response. The response to it, the end
 //   of the attempt, a reset and the adapter's loss each leave that state.
+// - In that state a link to the peer may be the one that another program has initiated since. It is left alone then:
+//   the kernel drops it after 2 s if nothing attaches to it.
 
 /// Initiates connections, one at a time.
 package struct Initiator: ~Copyable {
@@ -188,6 +190,9 @@ package struct Initiator: ~Copyable {
     /// Whether such an attempt was cancelled, and its Connection Complete was not seen yet: that may come after
     /// the confirmation of an attempt of this machine, because another socket carries it.
     private var awaitsForeignEnd = false
+    /// Whether another program, or the kernel, has sent Create Connection, and no Connection Complete was read since.
+    /// The responses show less: a late one to a command of this machine looks like one to another program's.
+    private var hasForeignCommand = false
     /// Whether another attempt was known to be pending when the attempt of this machine was sent, or has been since.
     private var hadForeignAttempt = false
     private var turns = Turns.free
@@ -283,6 +288,14 @@ package struct Initiator: ~Copyable {
         return [.send(Self.cancelCommand)]
     }
 
+    /// Another program, or the kernel, sends a command.
+    package mutating func received(_ foreign: HCICommandPacket) {
+        switch foreign.opcode {
+        case .leCreateConnection, .leExtendedCreateConnection: hasForeignCommand = true
+        default: break
+        }
+    }
+
     /// A response came late, or to another program's command.
     package mutating func foreignCompletion(_ opcode: HCIOpcode, _ status: HCIStatus?) -> [Action] {
         switch (opcode, status) {
@@ -308,8 +321,9 @@ package struct Initiator: ~Copyable {
     package mutating func received(_ complete: LEConnectionComplete, at now: BootInstant) -> [Action] {
         // A controller makes one attempt at a time.
         let isForeignEnd = awaitsForeignEnd && complete.status == .unknownConnection
-        if complete.isCentral { (hasForeignAttempt, awaitsForeignEnd) = (false, false) }
-        if case .cancelUnconfirmed(let pending) = state { return ended(pending, complete) }
+        let mayBeForeign = hasForeignCommand
+        if complete.isCentral { (hasForeignAttempt, awaitsForeignEnd, hasForeignCommand) = (false, false, false) }
+        if case .cancelUnconfirmed(let pending) = state { return ended(pending, complete, mayBeForeign: mayBeForeign) }
         guard let peer = attempt?.peer, complete.mayEndAttempt(to: peer) else { return [] }
         switch state {
         case .idle, .busy, .cancelUnconfirmed:
@@ -361,7 +375,7 @@ package struct Initiator: ~Copyable {
 
     /// The adapter was unplugged, switched off or reset.
     package mutating func adapterLost() -> [Action] {
-        (hasForeignAttempt, awaitsForeignEnd) = (false, false)
+        (hasForeignAttempt, awaitsForeignEnd, hasForeignCommand) = (false, false, false)
         switch state {
         case .idle: return []
         case .cancelUnconfirmed(let pending):
@@ -551,12 +565,14 @@ extension Initiator {
         return now < until ? [] : stopConfirming(pending, .cancelUnconfirmed(.timedOut))
     }
 
-    private mutating func ended(_ pending: PendingCancel, _ complete: LEConnectionComplete) -> [Action] {
+    private mutating func ended(
+        _ pending: PendingCancel, _ complete: LEConnectionComplete, mayBeForeign: Bool
+    ) -> [Action] {
         guard complete.mayEndAttempt(to: pending.peer) else { return [] }
         // The task that waits to connect to this very peer has its link.
         let isWanted = pending.confirmation?.next == pending.peer
         let actions = confirm(pending)
-        guard complete.status.isSuccess, !isWanted else { return actions }
+        guard complete.status.isSuccess, !isWanted, !mayBeForeign else { return actions }
         return actions + [.disconnect(complete.handle, from: pending.peer)]
     }
 

@@ -193,6 +193,7 @@ extension Adapter {
             case .finished(let purpose, let result): commandFinished(purpose, result)
             case .foreignCommand(let command?):
                 identification.received(command)
+                initiator.received(command)
                 advertiser.received(command)
             case .foreignCommand(nil): break
             case .foreign(let opcode, let status): foreignCompletion(opcode, status)

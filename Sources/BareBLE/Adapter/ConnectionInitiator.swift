@@ -181,6 +181,9 @@ final class ConnectionInitiator: @unchecked Sendable {
     /// The controller has responded to a command, of whatever owner.
     func controllerResponded(_ opcode: HCIOpcode) -> [Action] { perform(machine.controllerResponded(opcode)) }
 
+    /// Another program, or the kernel, sends a command.
+    func received(_ foreign: HCICommandPacket) { machine.received(foreign) }
+
     /// A response came late, or to another program's command.
     func foreignCompletion(_ opcode: HCIOpcode, _ status: HCIStatus?) -> [Action] {
         perform(machine.foreignCompletion(opcode, status))
