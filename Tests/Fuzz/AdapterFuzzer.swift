@@ -102,6 +102,7 @@ private struct FuzzedAdapter: ~Copyable, FuzzedRun {
             switch action {
             case .send(let packet): enqueue(packet, .connect)
             case .withdraw(let opcode): obey(queue.withdraw(opcode, at: now))
+            case .disconnect(let handle, _): enqueue(HCICommandPacket(HCIDisconnect(handle: handle)), .nobody)
             case .finish, .cancelConfirmed:
                 require(isConnecting, "what has begun ends once")
                 require(!initiator.isBusy, "what has ended says so")

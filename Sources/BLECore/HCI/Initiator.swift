@@ -30,6 +30,8 @@
 // - Create Connection may have been sent after a reset that was not read yet: the adapter's loss ends the attempt, and
 //   the controller begins it all the same. A confirmation that comes soon after the loss is taken as that of this
 //   command, and is followed by a cancel.
+// - In that state a link to the peer may be the one that another program has initiated since. It is left alone then:
+//   the kernel drops it after 2 s if nothing attaches to it.
 
 /// Initiates connections, one at a time.
 package struct Initiator: ~Copyable {
@@ -127,6 +129,9 @@ package struct Initiator: ~Copyable {
         case send(HCICommandPacket)
         /// Take the command with this opcode out of the queue if it still waits there: it ends as `.cancelled` then.
         case withdraw(HCIOpcode)
+        /// Disconnect the link of an attempt to this peer that nobody wants any more. The next connect to the peer must
+        /// not use it.
+        case disconnect(ConnectionHandle, from: PeerID)
         /// The attempt has ended. Resume the caller.
         case finish(Result<LEConnectionComplete, Failure>)
         /// The cancel that `confirmCancel` asked for is confirmed. Resume the caller.
@@ -188,6 +193,9 @@ package struct Initiator: ~Copyable {
     /// Whether such an attempt was cancelled, and its Connection Complete was not seen yet: that may come after
     /// the confirmation of an attempt of this machine, because another socket carries it.
     private var awaitsForeignEnd = false
+    /// Whether another program, or the kernel, has sent Create Connection, and no Connection Complete was read since.
+    /// The responses show less: a late one to a command of this machine looks like one to another program's.
+    private var hasForeignCommand = false
     /// Whether another attempt was known to be pending when the attempt of this machine was sent, or has been since.
     private var hadForeignAttempt = false
     /// The peer of an attempt that was not confirmed when the adapter was lost, and until when the controller may
@@ -286,6 +294,14 @@ package struct Initiator: ~Copyable {
         return [.send(Self.cancelCommand)]
     }
 
+    /// Another program, or the kernel, sends a command.
+    package mutating func received(_ foreign: HCICommandPacket) {
+        switch foreign.opcode {
+        case .leCreateConnection, .leExtendedCreateConnection: hasForeignCommand = true
+        default: break
+        }
+    }
+
     /// A response came late, or to another program's command.
     package mutating func foreignCompletion(_ opcode: HCIOpcode, _ status: HCIStatus?, at now: BootInstant) -> [Action]
     {
@@ -313,8 +329,9 @@ package struct Initiator: ~Copyable {
     package mutating func received(_ complete: LEConnectionComplete, at now: BootInstant) -> [Action] {
         // A controller makes one attempt at a time.
         let isForeignEnd = awaitsForeignEnd && complete.status == .unknownConnection
-        if complete.isCentral { (hasForeignAttempt, awaitsForeignEnd) = (false, false) }
-        if case .cancelUnconfirmed(let pending) = state { return ended(pending, complete) }
+        let mayBeForeign = hasForeignCommand
+        if complete.isCentral { (hasForeignAttempt, awaitsForeignEnd, hasForeignCommand) = (false, false, false) }
+        if case .cancelUnconfirmed(let pending) = state { return ended(pending, complete, mayBeForeign: mayBeForeign) }
         guard let peer = attempt?.peer, complete.mayEndAttempt(to: peer) else { return [] }
         switch state {
         case .idle, .busy, .cancelUnconfirmed:
@@ -326,7 +343,7 @@ package struct Initiator: ~Copyable {
             state = .initiating(attempt, failed: complete.status)
             return []
         case .unwanted(let attempt, let reason, _, let end):
-            if complete.status.isSuccess { return disconnect(complete, reason) }
+            if complete.status.isSuccess { return disconnect(complete, from: peer, reason) }
             guard complete.reportsFailure(of: peer) else { return [] }
             state = .unwanted(attempt, reason, failed: complete.status, until: end)
             return []
@@ -336,7 +353,7 @@ package struct Initiator: ~Copyable {
         case .pending:
             return finish(complete.status.isSuccess ? .success(complete) : .failure(.failed(complete.status)))
         case .cancelling(_, let reason, _, _), .ending(_, .endUnreported(let reason), _), .ending(_, let reason, _):
-            return complete.status.isSuccess ? disconnect(complete, reason) : finish(.failure(reason))
+            return complete.status.isSuccess ? disconnect(complete, from: peer, reason) : finish(.failure(reason))
         }
     }
 
@@ -366,7 +383,7 @@ package struct Initiator: ~Copyable {
 
     /// The adapter was unplugged, switched off or reset.
     package mutating func adapterLost(at now: BootInstant) -> [Action] {
-        (hasForeignAttempt, awaitsForeignEnd) = (false, false)
+        (hasForeignAttempt, awaitsForeignEnd, hasForeignCommand) = (false, false, false)
         switch state {
         case .idle: return []
         case .cancelUnconfirmed(let pending):
@@ -518,8 +535,10 @@ extension Initiator {
         return [.send(Self.cancelCommand)]
     }
 
-    private mutating func disconnect(_ complete: LEConnectionComplete, _ reason: Failure) -> [Action] {
-        [.send(HCICommandPacket(HCIDisconnect(handle: complete.handle)))] + finish(.failure(reason))
+    private mutating func disconnect(
+        _ complete: LEConnectionComplete, from peer: PeerID, _ reason: Failure
+    ) -> [Action] {
+        [.disconnect(complete.handle, from: peer)] + finish(.failure(reason))
     }
 
     private mutating func finish(_ result: Result<LEConnectionComplete, Failure>) -> [Action] {
@@ -571,13 +590,15 @@ extension Initiator {
         return now < until ? [] : stopConfirming(pending, .cancelUnconfirmed(.timedOut))
     }
 
-    private mutating func ended(_ pending: PendingCancel, _ complete: LEConnectionComplete) -> [Action] {
+    private mutating func ended(
+        _ pending: PendingCancel, _ complete: LEConnectionComplete, mayBeForeign: Bool
+    ) -> [Action] {
         guard complete.mayEndAttempt(to: pending.peer) else { return [] }
         // The task that waits to connect to this very peer has its link.
         let isWanted = pending.confirmation?.next == pending.peer
         let actions = confirm(pending)
-        guard complete.status.isSuccess, !isWanted else { return actions }
-        return actions + [.send(HCICommandPacket(HCIDisconnect(handle: complete.handle)))]
+        guard complete.status.isSuccess, !isWanted, !mayBeForeign else { return actions }
+        return actions + [.disconnect(complete.handle, from: pending.peer)]
     }
 
     /// No attempt is pending any more.

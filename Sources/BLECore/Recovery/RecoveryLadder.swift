@@ -22,8 +22,9 @@
 //   left the adapter off nothing listens, and the next run does not wait for it.
 // - Links are ended for silence after 120 s at the earliest, also where 30 s were unusual.
 // - A step that was refused because of links or of other programs is no run, and is followed by no harsher one but by
-//   a pause of 5 minutes; so is one for which no helper program took the request. After one that the helper program
-//   has not responded to, which it may have taken, the run ends. An adapter that has gone ends the trouble.
+//   a pause of 5 minutes; so is one for which no helper program took the request. For missing responses a probe follows
+//   at once. After one that the helper program has not responded to, which it may have taken, the run ends. An adapter
+//   that has gone ends the trouble.
 // - Silence ends with a report that has data, missing responses end with a response, and a refusal to scan ends with a
 //   scan that is accepted, or that runs when a step is done. What else comes while a step is being taken proves nothing.
 //   A link that only the controller has ends with the first step that ends links, and when the peer turns out to have
@@ -332,7 +333,9 @@ extension RecoveryLadder {
         if wasRefused {
             // No harsher step is due. Where it is about one link, an adapter that works for no peer must not wait.
             if trouble.suspect == nil { refusedUntil = now + Self.refusalPause }
-            return report + exhausted(trouble, at: now, for: Self.refusalPause)
+            // A program that is idle meanwhile would not learn that the controller responds again.
+            let probe: [Action] = trouble.isUnresponsiveness ? [.probe] : []
+            return report + exhausted(trouble, at: now, for: Self.refusalPause) + probe
         }
         switch failure {
         // The request for the next step would wait for as long again.

@@ -47,7 +47,8 @@ extension Adapter {
                 }
             }
         }
-        if !actions.isEmpty { armTimer() }
+        // The end of the trouble leaves no step due.
+        if !actions.isEmpty { resetTimer() }
     }
 
     /// The controller has refused for so long to begin a scan.

@@ -193,6 +193,7 @@ extension Adapter {
             case .finished(let purpose, let result): commandFinished(purpose, result)
             case .foreignCommand(let command?):
                 identification.received(command)
+                initiator.received(command)
                 advertiser.received(command)
             case .foreignCommand(nil): break
             case .foreign(let opcode, let status): foreignCompletion(opcode, status)
@@ -234,6 +235,10 @@ extension Adapter {
             switch action {
             case .send(let command): send(command, for: .connect)
             case .withdraw(let opcode): perform(hci.withdraw(opcode))
+            case .disconnect(let handle, let peer):
+                // Connects wait for links by the names that these are filed under.
+                links.disconnecting(handle, from: identity(of: peer) ?? peer)
+                send(HCICommandPacket(HCIDisconnect(handle: handle)), for: .none)
             }
         }
         armTimer()

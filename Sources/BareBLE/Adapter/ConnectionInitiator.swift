@@ -21,6 +21,8 @@ final class ConnectionInitiator: @unchecked Sendable {
         case send(HCICommandPacket)
         /// Take the command with this opcode out of the queue if it still waits there.
         case withdraw(HCIOpcode)
+        /// Disconnect a link to the peer, by its address on air, and have the next connect to it wait for the end.
+        case disconnect(ConnectionHandle, from: PeerID)
     }
 
     /// What a task that has the turn waits for.
@@ -179,6 +181,9 @@ final class ConnectionInitiator: @unchecked Sendable {
     /// The controller has responded to a command, of whatever owner.
     func controllerResponded(_ opcode: HCIOpcode) -> [Action] { perform(machine.controllerResponded(opcode)) }
 
+    /// Another program, or the kernel, sends a command.
+    func received(_ foreign: HCICommandPacket) { machine.received(foreign) }
+
     /// A response came late, or to another program's command.
     func foreignCompletion(_ opcode: HCIOpcode, _ status: HCIStatus?) -> [Action] {
         perform(machine.foreignCompletion(opcode, status, at: loop.now()))
@@ -203,6 +208,7 @@ final class ConnectionInitiator: @unchecked Sendable {
             switch request {
             case .send(let command): actions.append(.send(command))
             case .withdraw(let opcode): actions.append(.withdraw(opcode))
+            case .disconnect(let handle, let peer): actions.append(.disconnect(handle, from: peer))
             case .finish(let result): end(.attemptEnded(result))
             case .cancelConfirmed: end(.cancelConfirmed)
             }

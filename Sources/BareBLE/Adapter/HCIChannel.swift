@@ -239,14 +239,14 @@ final class HCIChannel {
         return LinkData(packet.extracting(droppingFirst: 1))
     }
 
-    /// Returns a command that sets an event mask, or puts advertisements on air or takes them off. All others may contain
-    /// a key, of which no copy is made.
+    /// Returns a command that sets an event mask, initiates a connection, or puts advertisements on air or takes them
+    /// off. All others may contain a key, of which no copy is made.
     private static func foreignCommand(_ packet: Span<UInt8>) -> HCICommandPacket? {
         var reader = ByteReader(packet)
         guard reader.skip(1), let number = reader.u16() else { return nil }
         switch HCIOpcode(rawValue: number) {
-        case .setEventMask, .leSetEventMask, .leSetAdvertisingEnable, .leSetExtendedAdvertisingEnable,
-            .leRemoveAdvertisingSet:
+        case .setEventMask, .leSetEventMask, .leCreateConnection, .leExtendedCreateConnection, .leSetAdvertisingEnable,
+            .leSetExtendedAdvertisingEnable, .leRemoveAdvertisingSet:
             break
         default: return nil
         }

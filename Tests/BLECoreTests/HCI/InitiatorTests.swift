@@ -195,7 +195,7 @@ import Testing
     }
 
     @Test func aLinkThatCameUpAnywayIsDisconnected() throws {
-        let disconnect = Initiator.Action.send(HCICommandPacket(HCIDisconnect(handle: 0x40)))
+        let disconnect = Initiator.Action.disconnect(0x40, from: try #require(peer))
         var connect = try pending()
         _ = connect.cancel(at: start)
         #expect(connect.commandFinished(.leCreateConnectionCancel, nothingPending, at: start) == [])
@@ -433,7 +433,7 @@ import Testing
     }
 
     @Test(.row("L07")) func aLinkOfAnAttemptWhoseCancelWasNotConfirmedIsDisconnectedUnlessItIsWantedNow() throws {
-        let disconnect = Initiator.Action.send(HCICommandPacket(HCIDisconnect(handle: 0x40)))
+        let disconnect = Initiator.Action.disconnect(0x40, from: try #require(peer))
         var unwanted = try unconfirmed()
         #expect(try unwanted.received(complete(peer: "010203040506"), at: start) == [])
         #expect(try unwanted.received(complete(), at: start) == [disconnect])
@@ -446,6 +446,28 @@ import Testing
         var wanted = try unconfirmed()
         _ = wanted.confirmCancel(for: try #require(peer), until: start + .seconds(10), at: start)
         #expect(try wanted.received(complete(), at: start) == [.cancelConfirmed])
+    }
+
+    /// It may be that program's: a controller that was silent need not have heard of the attempt of this one.
+    @Test func aLinkAfterAnotherProgramsCommandIsLeftAloneWhereACancelWasNotConfirmed() throws {
+        let foreign = HCICommandPacket(LECreateConnection(try initiation()))
+        var connect = try unconfirmed()
+        connect.received(foreign)
+        #expect(connect.foreignCompletion(create, .success) == [])
+        #expect(try connect.received(complete(), at: start) == [])
+        #expect(connect.hasPendingCancelNow == false)
+
+        // The command led to another link.
+        let disconnect = Initiator.Action.disconnect(0x40, from: try #require(peer))
+        var later = try unconfirmed()
+        later.received(foreign)
+        #expect(try later.received(complete(peer: "010203040506"), at: start) == [])
+        #expect(try later.received(complete(), at: start) == [disconnect])
+
+        // No other command leads to a link.
+        var unrelated = try unconfirmed()
+        unrelated.received(HCICommandPacket(LECreateConnectionCancel()))
+        #expect(try unrelated.received(complete(), at: start) == [disconnect])
     }
 
     /// Some controllers do not refuse with Command Disallowed.

@@ -566,6 +566,21 @@ import Testing
         for index in 0..<6 { #expect(ladder.commandTimedOut(at: start + .seconds(100 + 16 * index)) == []) }
     }
 
+    /// An idle program sends nothing by itself, and would switch off a controller that works again.
+    @Test(arguments: [RecoveryFailure.linksOfOthers(1), .underWay])
+    func aStepForMissingResponsesThatWasRefusedIsFollowedByAProbe(failure: RecoveryFailure) {
+        var ladder = RecoveryLadder(.power)
+        for _ in 1...3 { _ = ladder.commandTimedOut(at: start) }
+        let reason = RecoveryPolicy.Reason.commandTimeouts(3)
+        #expect(
+            ladder.stepFinished(failure, at: start) == [
+                .notify(.failed(.power, failure)), .notify(.exhausted(because: reason, next: .seconds(300))), .probe,
+            ])
+        #expect(
+            ladder.responded(at: start + .seconds(1)) == [.notify(.recovered(by: nil, after: .seconds(1)))])
+        expectPeace(ladder)
+    }
+
     /// A controller that is dead is reported once, also where nothing against that is permitted.
     @Test(.row("W30")) func commandsWithoutAResponseAreReportedWithoutAStep() {
         var ladder = RecoveryLadder(.rescan)

@@ -409,6 +409,33 @@ import Testing
         }
     }
 
+    /// Its caller does not wait for its end, and the kernel has it until then.
+    @Test func aLinkThatCameUpDespiteTheCancelIsOverBeforeTheNext() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await AdapterBench(loop: time.loop)
+            await bench.controller.set {
+                $0.respondsToCancelsWithLinks = true
+                $0.holdsEnds = true
+            }
+            let unwanted = time.task { _ = try await handle(bench, address) }
+            await bench.controller.commandsArrived(4)
+            await reachable(bench)
+            bench.kernel.withLock { $0.isLinked = true }
+            unwanted.cancel()
+            await #expect(throws: error(.cancelled)) { try await unwanted.value }
+            async let again = handle(bench, address)
+            try await time.clock.sleep(for: .milliseconds(100))
+            #expect(bench.kernel.withLock { $0.connects } == 0)
+            bench.kernel.withLock { $0.isLinked = false }
+            await bench.controller.endLink(0x40, .localHostTerminated)
+            #expect(try await again == 0x40)
+            let expected: [HCIOpcode] = [
+                .leCreateConnection, .leCreateConnectionCancel, .disconnect, .leCreateConnection,
+            ]
+            #expect(await bench.sent.dropFirst(3) == expected[...])
+        }
+    }
+
     @Test(.row("O14")) func connectsTakeTurns() async throws {
         let bench = try await AdapterBench()
         let other = BluetoothAddress(rawValue: 0xC000_0000_0008)
