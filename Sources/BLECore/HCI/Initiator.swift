@@ -27,11 +27,11 @@
 //   other attempt for as long as it initiates, which may be until the peer is heard. So the cancel is sent again before
 //   the next attempt, which waits for it (`confirmCancel`), and after each other response. The response to it, the end
 //   of the attempt, a reset and the adapter's loss each leave that state.
+// - In that state a link to the peer may be the one that another program has initiated since. It is left alone then:
+//   the kernel drops it after 2 s if nothing attaches to it.
 // - Create Connection may have been sent after a reset that was not read yet: the adapter's loss ends the attempt, and
 //   the controller begins it all the same. A confirmation that comes soon after the loss is taken as that of this
 //   command, and is followed by a cancel.
-// - In that state a link to the peer may be the one that another program has initiated since. It is left alone then:
-//   the kernel drops it after 2 s if nothing attaches to it.
 
 /// Initiates connections, one at a time.
 package struct Initiator: ~Copyable {
