@@ -41,6 +41,8 @@ final class CallbackRecorder: NSObject, CBCentralManagerDelegate, CBPeripheralDe
 
     /// The lines of the callbacks.
     var lines: [String] { state.withLock { $0.lines } }
+    /// The same without `didDiscover`: one may be on its way when a test stops its scan, and come at any time after that.
+    var linesWithoutDiscoveries: [String] { lines.filter { !$0.hasPrefix("didDiscover ") } }
     var peripherals: [CBPeripheral] { state.withLock { $0.peripherals } }
     var advertisements: [[String: Any]] { state.withLock { $0.advertisements } }
     var errors: [any Error] { state.withLock { $0.errors } }
