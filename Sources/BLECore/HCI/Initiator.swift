@@ -31,7 +31,8 @@
 //   the kernel drops it after 2 s if nothing attaches to it.
 // - Create Connection may have been sent after a reset that was not read yet: the adapter's loss ends the attempt, and
 //   the controller begins it all the same. A confirmation that comes soon after the loss is taken as that of this
-//   command, and is followed by a cancel.
+//   command, unless another program has sent one since, and is followed by a cancel. If the next attempt is on its way
+//   then, the cancel follows its refusal: if that is accepted, the earlier one has ended.
 
 /// Initiates connections, one at a time.
 package struct Initiator: ~Copyable {
@@ -201,6 +202,8 @@ package struct Initiator: ~Copyable {
     /// The peer of an attempt that was not confirmed when the adapter was lost, and until when the controller may
     /// still confirm it.
     private var unanswered: (peer: PeerID, until: BootInstant)?
+    /// The same peer where the controller has confirmed that attempt, and a cancel follows unless it accepts the next one.
+    private var owed: PeerID?
     private var turns = Turns.free
 
     package init() {}
@@ -270,10 +273,11 @@ package struct Initiator: ~Copyable {
         case .idle, .busy, .pending, .ending:
             return []
         case .initiating(let attempt, let failed):
-            return opcode == attempt.opcode ? createFinished(attempt, failure, failed, at: now) : []
+            guard opcode == attempt.opcode else { return [] }
+            return createFinished(attempt, failure, failed, at: now) + owedCancel(failure)
         case .unwanted(let attempt, let reason, let failed, let end):
             guard opcode == attempt.opcode else { return [] }
-            return unwantedCreateFinished(attempt, failure, failed, reason, until: end)
+            return unwantedCreateFinished(attempt, failure, failed, reason, until: end) + owedCancel(failure)
         case .cancelling(let attempt, let reason, let tries, let end):
             guard opcode == .leCreateConnectionCancel else { return [] }
             return cancelFinished(attempt, failure, reason, tries, until: end, at: now)
@@ -309,7 +313,7 @@ package struct Initiator: ~Copyable {
         case (.leCreateConnection, .success?), (.leExtendedCreateConnection, .success?):
             // One that is late is this machine's own.
             if case .cancelUnconfirmed = state { return [] }
-            if let unanswered, now < unanswered.until { return cancelUnanswered(unanswered.peer) }
+            if let unanswered, now < unanswered.until, !hasForeignCommand { return cancelUnanswered(unanswered.peer) }
             (hasForeignAttempt, hadForeignAttempt) = (true, true)
             return []
         case (.leCreateConnectionCancel, .success?):
@@ -384,6 +388,7 @@ package struct Initiator: ~Copyable {
     /// The adapter was unplugged, switched off or reset.
     package mutating func adapterLost(at now: BootInstant) -> [Action] {
         (hasForeignAttempt, awaitsForeignEnd, hasForeignCommand) = (false, false, false)
+        owed = nil
         switch state {
         case .idle: return []
         case .cancelUnconfirmed(let pending):
@@ -554,10 +559,21 @@ extension Initiator {
         unanswered = nil
         if case .idle = state {
             state = .cancelUnconfirmed(PendingCancel(peer: peer, isRetried: true))
-        } else {
-            // The next attempt waits in the queue, and is refused.
-            (hasForeignAttempt, hadForeignAttempt) = (true, true)
+            return [.send(Self.cancelCommand)]
         }
+        (hasForeignAttempt, hadForeignAttempt) = (true, true)
+        if case .busy = state { return [.send(Self.cancelCommand)] }
+        owed = peer
+        return []
+    }
+
+    /// Returns the cancel of an earlier attempt after the controller has responded to the next one.
+    private mutating func owedCancel(_ failure: HCICommandFailure?) -> [Action] {
+        guard let peer = owed else { return [] }
+        owed = nil
+        // The cancel that follows a missing response is one for both.
+        guard let failure, failure.reason != .timeout else { return [] }
+        if case .idle = state { state = .cancelUnconfirmed(PendingCancel(peer: peer, isRetried: true)) }
         return [.send(Self.cancelCommand)]
     }
 

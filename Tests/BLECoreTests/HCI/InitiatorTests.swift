@@ -325,12 +325,33 @@ import Testing
         let packet = try next.begin(attempt(), at: start)
         _ = next.adapterLost(at: start)
         _ = try next.begin(attempt(), at: start)
-        #expect(next.foreignCompletion(create, .success, at: start) == [cancelPacket])
+        #expect(next.foreignCompletion(create, .success, at: start) == [])
         let refusal = failure(.status(.commandDisallowed))
-        #expect(next.commandFinished(create, refusal, at: start) == [])
+        #expect(next.commandFinished(create, refusal, at: start) == [cancelPacket])
         #expect(next.commandFinished(.leCreateConnectionCancel, nil, at: start) == [])
         #expect(try next.received(complete(status: "02", peer: "000000000000"), at: start) == [])
         #expect(next.timePassed(start + Initiator.firstBusyPause) == packet)
+    }
+
+    @Test(.row("H15")) func theCancelOfAnAttemptBeforeTheLossEndsNoLaterOne() throws {
+        // The earlier one ends before the next one is sent.
+        var accepted = Initiator()
+        _ = accepted.begin(try attempt(), at: start)
+        _ = accepted.adapterLost(at: start)
+        _ = accepted.begin(try attempt(), at: start)
+        #expect(accepted.foreignCompletion(create, .success, at: start) == [])
+        #expect(accepted.commandFinished(create, nil, at: start) == [])
+
+        // The next one is cancelled while it waits in the queue.
+        var withdrawn = Initiator()
+        _ = withdrawn.begin(try attempt(), at: start)
+        _ = withdrawn.adapterLost(at: start)
+        _ = withdrawn.begin(try attempt(), at: start)
+        #expect(withdrawn.foreignCompletion(create, .success, at: start) == [])
+        _ = withdrawn.cancel(at: start)
+        let end = withdrawn.commandFinished(create, failure(.cancelled), at: start)
+        #expect(end == [.finish(.failure(.cancelled)), cancelPacket])
+        #expect(withdrawn.hasPendingCancelNow == true)
     }
 
     @Test(.row("H15")) func aConfirmationLongAfterTheLossIsAnotherPrograms() throws {
@@ -346,6 +367,13 @@ import Testing
         _ = confirmed.begin(try attempt(), at: start)
         _ = confirmed.commandFinished(create, nil, at: start)
         #expect(confirmed.foreignCompletion(create, .success, at: start) == [])
+
+        // That program's command was seen.
+        var seen = Initiator()
+        _ = seen.begin(try attempt(), at: start)
+        _ = seen.adapterLost(at: start)
+        seen.received(HCICommandPacket(LECreateConnection(try initiation())))
+        #expect(seen.foreignCompletion(create, .success, at: start) == [])
 
         // It was confirmed before the loss.
         var pending = try self.pending()
@@ -453,7 +481,7 @@ import Testing
         let foreign = HCICommandPacket(LECreateConnection(try initiation()))
         var connect = try unconfirmed()
         connect.received(foreign)
-        #expect(connect.foreignCompletion(create, .success) == [])
+        #expect(connect.foreignCompletion(create, .success, at: start) == [])
         #expect(try connect.received(complete(), at: start) == [])
         #expect(connect.hasPendingCancelNow == false)
 
