@@ -741,13 +741,13 @@ def both_roles_and_a_scan_share_one_adapter():
     outgoing, advertiser = CROWD[:3], CROWD[3].split("/")[0]
     for number in range(4):
         radio(f"on Crowd {number}")
-    program = Program("roles", *outgoing, program=TRIALS, timeout=2000)
+    rounds = max(2, int(os.environ.get("VM_CYCLES", "60")) // 20)
+    program = Program("roles", *outgoing, program=TRIALS, timeout=600 + 60 * rounds)
     try:
         program.wait_for(lambda lines: "serving" in lines, "it serves")
         for peer in outgoing:
             wait_for_count(program, f"began {peer}", 1)
         connected(FIRST, SECOND_ONE, THIRD)
-        rounds = max(2, int(os.environ.get("VM_CYCLES", "60")) // 20)
         for number in range(rounds):
             for caller in (FIRST, SECOND_ONE, THIRD):
                 same(do(caller, "read", uuid="FFF1"), LONG.hex(), f"value of {caller}")
