@@ -66,12 +66,12 @@ struct VirtualRadioTests {
     func whatIsNotReceivedMakesNothingDeaf() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
+            await radio.setPersonality(.rtl8723bu)
             let long = VirtualAdvertisement([UInt8](repeating: 0, count: 32))
             let id = PeerID(address: BluetoothAddress(rawValue: 0x1122_3344_5566), type: .public)
             // It advertises before the other one, so a controller that reports one device would have done that.
             await radio.place(radio.peripheral(.battery), as: id, advertising: long)
             let belt = await radio.add(.heartRate)
-            await radio.addAdapter(.rtl8723bu)
             let central = Central(radio: radio)
             let found = try await central.collect(for: .seconds(1))
             #expect(await found.map(\.peer) == [radio.id(of: belt)])
