@@ -182,6 +182,15 @@ package struct Initiator: ~Copyable {
         var isRetried = false
     }
 
+    /// An attempt that the adapter's loss has ended, and that the controller may begin all the same.
+    private enum LostAttempt {
+        case none
+        /// It was not confirmed before the loss, and may still be, until then.
+        case unconfirmed(PeerID, until: BootInstant)
+        /// It has been since. A cancel follows unless the controller accepts the next attempt.
+        case confirmed(PeerID)
+    }
+
     private enum Turns {
         case free
         case taken(waiting: [UInt64])
@@ -199,11 +208,7 @@ package struct Initiator: ~Copyable {
     private var hasForeignCommand = false
     /// Whether another attempt was known to be pending when the attempt of this machine was sent, or has been since.
     private var hadForeignAttempt = false
-    /// The peer of an attempt that was not confirmed when the adapter was lost, and until when the controller may
-    /// still confirm it.
-    private var unanswered: (peer: PeerID, until: BootInstant)?
-    /// The same peer where the controller has confirmed that attempt, and a cancel follows unless it accepts the next one.
-    private var owed: PeerID?
+    private var lost = LostAttempt.none
     private var turns = Turns.free
 
     package init() {}
@@ -274,10 +279,10 @@ package struct Initiator: ~Copyable {
             return []
         case .initiating(let attempt, let failed):
             guard opcode == attempt.opcode else { return [] }
-            return createFinished(attempt, failure, failed, at: now) + owedCancel(failure)
+            return createFinished(attempt, failure, failed, at: now) + cancelLost(after: failure)
         case .unwanted(let attempt, let reason, let failed, let end):
             guard opcode == attempt.opcode else { return [] }
-            return unwantedCreateFinished(attempt, failure, failed, reason, until: end) + owedCancel(failure)
+            return unwantedCreateFinished(attempt, failure, failed, reason, until: end) + cancelLost(after: failure)
         case .cancelling(let attempt, let reason, let tries, let end):
             guard opcode == .leCreateConnectionCancel else { return [] }
             return cancelFinished(attempt, failure, reason, tries, until: end, at: now)
@@ -313,7 +318,7 @@ package struct Initiator: ~Copyable {
         case (.leCreateConnection, .success?), (.leExtendedCreateConnection, .success?):
             // One that is late is this machine's own.
             if case .cancelUnconfirmed = state { return [] }
-            if let unanswered, now < unanswered.until, !hasForeignCommand { return cancelUnanswered(unanswered.peer) }
+            if case .unconfirmed(let peer, let end) = lost, now < end, !hasForeignCommand { return lostConfirmed(peer) }
             (hasForeignAttempt, hadForeignAttempt) = (true, true)
             return []
         case (.leCreateConnectionCancel, .success?):
@@ -388,14 +393,14 @@ package struct Initiator: ~Copyable {
     /// The adapter was unplugged, switched off or reset.
     package mutating func adapterLost(at now: BootInstant) -> [Action] {
         (hasForeignAttempt, awaitsForeignEnd, hasForeignCommand) = (false, false, false)
-        owed = nil
+        if case .confirmed = lost { lost = .none }
         switch state {
         case .idle: return []
         case .cancelUnconfirmed(let pending):
             state = .idle
             return pending.confirmation == nil ? [] : [.finish(.failure(.adapterLost))]
         case .initiating(let attempt, _), .unwanted(let attempt, _, _, _):
-            unanswered = (attempt.peer, now + HCICommandQueue.commandTimeout)
+            lost = .unconfirmed(attempt.peer, until: now + HCICommandQueue.commandTimeout)
             return finish(.failure(.adapterLost))
         case .busy, .pending, .cancelling, .ending:
             return finish(.failure(.adapterLost))
@@ -454,8 +459,6 @@ extension Initiator {
     private mutating func createFinished(
         _ attempt: Attempt, _ failure: HCICommandFailure?, _ failed: HCIStatus?, at now: BootInstant
     ) -> [Action] {
-        // The controller had no room for this attempt if it had begun the earlier one.
-        if failure == nil { unanswered = nil }
         if let failed, failure?.status == nil { return finish(.failure(.failed(failed))) }
         guard let failure else {
             state = .pending(attempt)
@@ -555,24 +558,29 @@ extension Initiator {
     // MARK: The cancel that was not confirmed
 
     /// The controller initiates a connection that nobody waits for since the adapter's loss.
-    private mutating func cancelUnanswered(_ peer: PeerID) -> [Action] {
-        unanswered = nil
-        if case .idle = state {
-            state = .cancelUnconfirmed(PendingCancel(peer: peer, isRetried: true))
-            return [.send(Self.cancelCommand)]
-        }
+    private mutating func lostConfirmed(_ peer: PeerID) -> [Action] {
+        lost = .none
+        if case .idle = state { return cancelLost(peer) }
         (hasForeignAttempt, hadForeignAttempt) = (true, true)
-        if case .busy = state { return [.send(Self.cancelCommand)] }
-        owed = peer
+        if case .busy = state { return cancelLost(peer) }
+        lost = .confirmed(peer)
         return []
     }
 
-    /// Returns the cancel of an earlier attempt after the controller has responded to the next one.
-    private mutating func owedCancel(_ failure: HCICommandFailure?) -> [Action] {
-        guard let peer = owed else { return [] }
-        owed = nil
+    /// The controller has responded to the attempt after that one, or that was withdrawn.
+    private mutating func cancelLost(after failure: HCICommandFailure?) -> [Action] {
+        guard let failure else {
+            // It would have had no room: the lost one was not begun, or has ended.
+            lost = .none
+            return []
+        }
+        guard case .confirmed(let peer) = lost else { return [] }
+        lost = .none
         // The cancel that follows a missing response is one for both.
-        guard let failure, failure.reason != .timeout else { return [] }
+        return failure.reason == .timeout ? [] : cancelLost(peer)
+    }
+
+    private mutating func cancelLost(_ peer: PeerID) -> [Action] {
         if case .idle = state { state = .cancelUnconfirmed(PendingCancel(peer: peer, isRetried: true)) }
         return [.send(Self.cancelCommand)]
     }

@@ -35,6 +35,17 @@ struct TerminalTests {
         try await terminal.keys("clear; . '\(terminal.folder["start"])'", "Enter")
     }
 
+    /// Plays the recording to its end, and stops the terminal: something is to be drawn, and cannot be written.
+    private func playOnStoppedTerminal(_ terminal: TmuxTerminal) async throws -> (process: pid_t, device: FileHandle) {
+        try await play(terminal)
+        try await terminal.shows(Self.end)
+        let process = try #require(pid_t(try await terminal.line(in: "process")))
+        let device = try await terminal.device()
+        #expect(tcflow(device.fileDescriptor, TCOOFF) == 0)
+        try await terminal.keys("Down")
+        return (process, device)
+    }
+
     /// Expects that the program has ended with that status, and that everything is as before.
     private func left(_ terminal: TmuxTerminal, status: String = "0") async throws {
         #expect(try await terminal.line(in: "status") == status)
@@ -204,13 +215,8 @@ struct TerminalTests {
     /// Drawing waits for the terminal then, as a program that hangs waits for something.
     @Test func aQuitWaitsForNothing() async throws {
         let terminal = try await TmuxTerminal()
-        try await play(terminal)
-        try await terminal.shows(Self.end)
-        let process = try #require(pid_t(try await terminal.line(in: "process")))
-        let device = try await terminal.device()
-        #expect(tcflow(device.fileDescriptor, TCOOFF) == 0)
+        let (process, device) = try await playOnStoppedTerminal(terminal)
         defer { tcflow(device.fileDescriptor, TCOON) }
-        try await terminal.keys("Down")
         kill(process, SIGQUIT)
         try await waited(for: "the program ends") { kill(process, 0) != 0 }
         // The shell reports the signal, which waits for the terminal.
@@ -304,14 +310,8 @@ struct TerminalTests {
 
     @Test func aTerminalThatTakesNothingDoesNotBlockTheShell() async throws {
         let terminal = try await TmuxTerminal()
-        try await play(terminal)
-        try await terminal.shows(Self.end)
-        let process = try #require(pid_t(try await terminal.line(in: "process")))
-        let device = try await terminal.device()
-        #expect(tcflow(device.fileDescriptor, TCOOFF) == 0)
+        let (process, device) = try await playOnStoppedTerminal(terminal)
         defer { tcflow(device.fileDescriptor, TCOON) }
-        // Something to draw, which cannot be written.
-        try await terminal.keys("Down")
         kill(process, SIGTERM)
         try await waited(for: "the keyboard is the shell's again") {
             var settings = termios()
