@@ -74,22 +74,27 @@ import Testing
         let scanner = try RunningProgram(
             ["-c", script, BuiltProgram.url.path, capture, "attic", "\(broker.port)", folder.path], of: Self.shell)
         try await brain.printed(#""seq":300,"#)
-        kill(try process(folder[dead]), SIGKILL)
+        kill(try await process(folder[dead]), SIGKILL)
         try await brain.printed("site/7/ble/attic/state 0 gone")
         // A later subscriber receives it too.
         let late = try await broker.subscriber("site/7/ble/+/state", more: ["-C", "2"])
         let told = Broker.messages(try await late.outcome().output)
         #expect(told.map(\.topic) == ["site/7/ble/attic/state"])
         #expect(told.first?.isRetained == true && told.first?.payload == "gone")
-        if dead != "feeder" { kill(try process(folder["feeder"]), SIGTERM) }
+        if dead != "feeder" { kill(try await process(folder["feeder"]), SIGTERM) }
         _ = try await scanner.outcome()
         brain.signal(SIGKILL)
         _ = try await brain.outcome()
     }
 
-    /// Returns the process whose number is in a file.
-    private func process(_ path: String) throws -> pid_t {
-        let text = try String(contentsOfFile: path, encoding: .utf8).trimmingCharacters(in: .newlines)
-        return try #require(pid_t(text))
+    /// Returns the process whose number is in a file, when it is there: the lines may be received before that.
+    private func process(_ path: String) async throws -> pid_t {
+        var number: pid_t?
+        try await waited(for: "the process number") {
+            let text = try? String(contentsOfFile: path, encoding: .utf8)
+            number = text.flatMap { $0.hasSuffix("\n") ? pid_t($0.dropLast()) : nil }
+            return number != nil
+        }
+        return try #require(number)
     }
 }
