@@ -73,6 +73,9 @@ final class ReplayPace: Sendable {
 
     /// The longest pause without a report, in seconds.
     private static let longestPause = 10.0
+    /// The shortest wait, in seconds: reports that are due meanwhile are delivered together after it, as nobody sees on
+    /// a screen. A wait for each of a thousand reports a second would take most of the time that the table needs.
+    private static let shortestWait = 0.01
 
     private let state = Lock(State())
     private let woken = DispatchSemaphore(value: 0)
@@ -184,7 +187,7 @@ final class ReplayPace: Sendable {
             return .arrived
         }
         let pause = (next.played - beginning.played - passed(since: beginning.here)) / speed / .seconds(1)
-        return pause > 0 ? .pause(min(pause, Self.longestPause)) : state.deliver(next)
+        return pause > 0 ? .pause(min(max(pause, Self.shortestWait), Self.longestPause)) : state.deliver(next)
     }
 
     private func passed(since beginning: BootInstant) -> Duration { (clock() - beginning) * speed }
