@@ -4,8 +4,9 @@
 SHELL  := /bin/bash
 TOOLS  := Tests/Tools
 PREFIX ?= /usr/local
-# Without the last option the program would load libraries that another user has put beside it.
-CONFIG := -c release --static-swift-stdlib --disable-local-rpath
+# Without --disable-local-rpath the program would load libraries that another user has put beside it. The toolset leaves out the
+# table of symbols for other libraries, of which there are none, and packs the relocations: 3 MB less of each process.
+CONFIG := -c release --static-swift-stdlib --disable-local-rpath --toolset Docs/packaging/release.json
 FORMATTED := Package.swift Sources Tests Docs/examples Docs/companions
 
 .DEFAULT_GOAL := help

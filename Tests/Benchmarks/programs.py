@@ -15,6 +15,7 @@ BUILD = ROOT / ".build" / "benchmarks"
 PYTHON = BUILD / "venv" / "bin" / "python3"
 PACKAGES = ["bluetooth-data-tools==1.29.24", "bumble==0.0.236"]
 SWIFT = ["swift", "build", "-c", "release", "--static-swift-stdlib", "--disable-local-rpath"]
+RELEASE = ["--toolset", "Docs/packaging/release.json"]
 STRICT = ["-Wall", "-Wextra", "-Werror"]
 # In a folder of its own: the compiler does not generate code again for sources whose options alone have changed.
 SMALL = ["--toolset", "Docs/examples/small.json", "--scratch-path", ".build/small"]
@@ -23,7 +24,7 @@ SMALL = ["--toolset", "Docs/examples/small.json", "--scratch-path", ".build/smal
 def build():
     BUILD.mkdir(parents=True, exist_ok=True)
     for product, options, folder in (
-            ("benchmarks", [], "release"), ("facade-benchmark", [], "release"), ("sample-daemon", SMALL, "small/release")):
+            ("benchmarks", RELEASE, "release"), ("facade-benchmark", RELEASE, "release"), ("sample-daemon", SMALL, "small/release")):
         call([*SWIFT, *options, "--product", product])
         # As it would be installed; and valgrind stumbles over some debugging information.
         call(["strip", f"{ROOT}/.build/{folder}/{product}", "-o", f"{BUILD}/{product}"])
@@ -34,7 +35,7 @@ def build():
 
 def build_blescan():
     """blescan as it would be installed."""
-    call([*SWIFT, "--product", "blescan"])
+    call([*SWIFT, *RELEASE, "--product", "blescan"])
     blescan = BUILD / "blescan"
     call(["strip", f"{ROOT}/.build/release/blescan", "-o", str(blescan)])
     return blescan

@@ -33,7 +33,8 @@ STRICT = os.environ.get("CI", "").lower() in ("true", "1", "yes")
 SAMPLE = os.environ.get("SAMPLE") == "1"
 
 # One way to build what is released, in all steps and in the Makefile: with other options everything would be linked again, or compiled.
-RELEASE = ["swift", "build", "-c", "release", "--static-swift-stdlib", "--disable-local-rpath", "--product"]
+RELEASE = [
+    "swift", "build", "-c", "release", "--static-swift-stdlib", "--disable-local-rpath", "--toolset", "Docs/packaging/release.json", "--product"]
 
 # The tests of blescan start it many times, and the parser of options of a debug build checks itself each time. So they take the
 # program that users have, if it is built from these sources.
