@@ -100,7 +100,7 @@ package struct Initiator: ~Copyable {
         case refused(HCICommandFailure)
         /// The controller accepted the command, and the attempt failed.
         case failed(HCIStatus)
-        /// Another program's attempt was pending until the deadline.
+        /// The controller refused until the deadline, because of another program's attempt or scan.
         case busy
         /// The peer was not heard before the deadline.
         case timedOut
@@ -230,6 +230,10 @@ package struct Initiator: ~Copyable {
         if case .cancelUnconfirmed = state { return true }
         return false
     }
+
+    /// A Boolean value that indicates whether another program's attempt was known to be pending when the last attempt
+    /// of this machine was sent, or has been since. A refusal without that may have another cause, such as a scan.
+    package var hasSeenForeignAttempt: Bool { hasForeignAttempt || hadForeignAttempt }
 
     private var attempt: Attempt? {
         switch state {
@@ -497,7 +501,7 @@ extension Initiator {
         switch failure.status {
         case nil, .unknownCommand?, .unsupportedFeature?, .invalidParameters?, .connectionAlreadyExists?: false
         case .commandDisallowed?: true
-        default: hasForeignAttempt || hadForeignAttempt
+        default: hasSeenForeignAttempt
         }
     }
 
