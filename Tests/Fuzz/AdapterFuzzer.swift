@@ -59,6 +59,7 @@ private struct FuzzedAdapter: ~Copyable, FuzzedRun {
                 case .failure(let failure): finished.append((owner, failure.opcode, failure))
                 }
             case .foreign(let opcode, let status):
+                obey(initiator.foreignCompletion(opcode, status, at: now))
                 obey(scan.foreignCompletion(opcode, status, at: now))
             case .noResponse: break
             }
@@ -129,7 +130,7 @@ private struct FuzzedAdapter: ~Copyable, FuzzedRun {
             received(
                 .commandStatus(HCICommandStatus(status: status, credits: script.byte() & 1, opcode: wire ?? .none)))
         case 3: completed(script.byte() & 1 == 0 ? .leSetScanEnable : .leSetExtendedScanEnable, 0)
-        case 4, 17:
+        case 4:
             let pause = script.pause()
             now = now + pause
             pass()
@@ -159,6 +160,7 @@ private struct FuzzedAdapter: ~Copyable, FuzzedRun {
             let ticket = tickets[Int(script.byte()) % tickets.count]
             guard case .nobody = owners[ticket] else { return }
             obey(queue.cancel(ticket, at: now))
+        case 17: anotherProgram()
         default: return
         }
     }
@@ -169,6 +171,16 @@ private struct FuzzedAdapter: ~Copyable, FuzzedRun {
             .commandComplete(
                 HCICommandComplete(
                     credits: script.byte() & 1, opcode: opcode, returnParameters: isEmpty ? [] : [status])))
+    }
+
+    /// Another program initiates or cancels, or the controller responds to that.
+    private mutating func anotherProgram() {
+        let choice = script.byte()
+        let opcodes: [HCIOpcode] = [.leCreateConnection, .leExtendedCreateConnection, .leCreateConnectionCancel]
+        let opcode = opcodes[Int(choice & 0x0F) % opcodes.count]
+        guard choice & 0x10 != 0 else { return initiator.received(HCICommandPacket(opcode: opcode, parameters: [])) }
+        let status: HCIStatus = choice & 0x20 == 0 ? .success : .commandDisallowed
+        received(.commandStatus(HCICommandStatus(status: status, credits: 1, opcode: opcode)))
     }
 
     private mutating func received(_ event: HCIEvent) {

@@ -27,8 +27,8 @@
 //   other attempt for as long as it initiates, which may be until the peer is heard. So the cancel is sent again before
 //   the next attempt, which waits for it (`confirmCancel`), and after each other response. The response to it, the end
 //   of the attempt, a reset and the adapter's loss each leave that state.
-// - In that state a link to the peer may be the one that another program has initiated since. It is left alone then:
-//   the kernel drops it after 2 s if nothing attaches to it.
+// - In that state a link to the peer may be the one that another program has initiated since, unless the controller has
+//   refused that. It is left alone then: the kernel drops it after 2 s if nothing attaches to it.
 // - Create Connection may have been sent after a reset that was not read yet: the adapter's loss ends the attempt, and
 //   the controller begins it all the same. A confirmation that comes soon after the loss is taken as that of this
 //   command, unless another program has sent one since, and is followed by a cancel. If the next attempt is on its way
@@ -100,7 +100,7 @@ package struct Initiator: ~Copyable {
         case refused(HCICommandFailure)
         /// The controller accepted the command, and the attempt failed.
         case failed(HCIStatus)
-        /// Another program's attempt was pending until the deadline.
+        /// The controller refused until the deadline, because of another program's attempt or scan.
         case busy
         /// The peer was not heard before the deadline.
         case timedOut
@@ -203,9 +203,12 @@ package struct Initiator: ~Copyable {
     /// Whether such an attempt was cancelled, and its Connection Complete was not seen yet: that may come after
     /// the confirmation of an attempt of this machine, because another socket carries it.
     private var awaitsForeignEnd = false
-    /// Whether another program, or the kernel, has sent Create Connection, and no Connection Complete was read since.
-    /// The responses show less: a late one to a command of this machine looks like one to another program's.
-    private var hasForeignCommand = false
+    /// How often another program, or the kernel, has sent Create Connection since the last Connection Complete was
+    /// read, without what the controller has refused of that.
+    private var foreignCommands = 0
+    /// Whether Create Connection of this machine had no response in time. A late one looks like one to another
+    /// program's.
+    private var mayRespondLate = false
     /// Whether another attempt was known to be pending when the attempt of this machine was sent, or has been since.
     private var hadForeignAttempt = false
     private var lost = LostAttempt.none
@@ -227,6 +230,10 @@ package struct Initiator: ~Copyable {
         if case .cancelUnconfirmed = state { return true }
         return false
     }
+
+    /// A Boolean value that indicates whether another program's attempt was known to be pending when the last attempt
+    /// of this machine was sent, or has been since. A refusal without that may have another cause, such as a scan.
+    package var hasSeenForeignAttempt: Bool { hasForeignAttempt || hadForeignAttempt }
 
     private var attempt: Attempt? {
         switch state {
@@ -274,6 +281,7 @@ package struct Initiator: ~Copyable {
         _ opcode: HCIOpcode, _ failure: HCICommandFailure?, at now: BootInstant
     ) -> [Action] {
         if failure?.reason == .adapterLost { return adapterLost(at: now) }
+        if failure?.reason == .timeout, opcode != .leCreateConnectionCancel { mayRespondLate = true }
         switch state {
         case .idle, .busy, .pending, .ending:
             return []
@@ -306,7 +314,7 @@ package struct Initiator: ~Copyable {
     /// Another program, or the kernel, sends a command.
     package mutating func received(_ foreign: HCICommandPacket) {
         switch foreign.opcode {
-        case .leCreateConnection, .leExtendedCreateConnection: hasForeignCommand = true
+        case .leCreateConnection, .leExtendedCreateConnection: foreignCommands += 1
         default: break
         }
     }
@@ -316,10 +324,20 @@ package struct Initiator: ~Copyable {
     {
         switch (opcode, status) {
         case (.leCreateConnection, .success?), (.leExtendedCreateConnection, .success?):
+            mayRespondLate = false
             // One that is late is this machine's own.
             if case .cancelUnconfirmed = state { return [] }
-            if case .unconfirmed(let peer, let end) = lost, now < end, !hasForeignCommand { return lostConfirmed(peer) }
+            if case .unconfirmed(let peer, let end) = lost, now < end, foreignCommands == 0 {
+                return lostConfirmed(peer)
+            }
             (hasForeignAttempt, hadForeignAttempt) = (true, true)
+            return []
+        case (.leCreateConnection, _?), (.leExtendedCreateConnection, _?):
+            if mayRespondLate {
+                mayRespondLate = false
+            } else if foreignCommands > 0 {
+                foreignCommands -= 1
+            }
             return []
         case (.leCreateConnectionCancel, .success?):
             awaitsForeignEnd = hasForeignAttempt
@@ -338,8 +356,8 @@ package struct Initiator: ~Copyable {
     package mutating func received(_ complete: LEConnectionComplete, at now: BootInstant) -> [Action] {
         // A controller makes one attempt at a time.
         let isForeignEnd = awaitsForeignEnd && complete.status == .unknownConnection
-        let mayBeForeign = hasForeignCommand
-        if complete.isCentral { (hasForeignAttempt, awaitsForeignEnd, hasForeignCommand) = (false, false, false) }
+        let mayBeForeign = foreignCommands > 0
+        if complete.isCentral { (hasForeignAttempt, awaitsForeignEnd, foreignCommands) = (false, false, 0) }
         if case .cancelUnconfirmed(let pending) = state { return ended(pending, complete, mayBeForeign: mayBeForeign) }
         guard let peer = attempt?.peer, complete.mayEndAttempt(to: peer) else { return [] }
         switch state {
@@ -392,7 +410,7 @@ package struct Initiator: ~Copyable {
 
     /// The adapter was unplugged, switched off or reset.
     package mutating func adapterLost(at now: BootInstant) -> [Action] {
-        (hasForeignAttempt, awaitsForeignEnd, hasForeignCommand) = (false, false, false)
+        (hasForeignAttempt, awaitsForeignEnd, foreignCommands) = (false, false, 0)
         if case .confirmed = lost { lost = .none }
         switch state {
         case .idle: return []
@@ -401,6 +419,7 @@ package struct Initiator: ~Copyable {
             return pending.confirmation == nil ? [] : [.finish(.failure(.adapterLost))]
         case .initiating(let attempt, _), .unwanted(let attempt, _, _, _):
             lost = .unconfirmed(attempt.peer, until: now + HCICommandQueue.commandTimeout)
+            mayRespondLate = true
             return finish(.failure(.adapterLost))
         case .busy, .pending, .cancelling, .ending:
             return finish(.failure(.adapterLost))
@@ -482,7 +501,7 @@ extension Initiator {
         switch failure.status {
         case nil, .unknownCommand?, .unsupportedFeature?, .invalidParameters?, .connectionAlreadyExists?: false
         case .commandDisallowed?: true
-        default: hasForeignAttempt || hadForeignAttempt
+        default: hasSeenForeignAttempt
         }
     }
 

@@ -25,6 +25,8 @@
 //   a pause of 5 minutes; so is one for which no helper program took the request. For missing responses a probe follows
 //   at once. After one that the helper program has not responded to, which it may have taken, the run ends. An adapter
 //   that has gone ends the trouble.
+// - A step for missing responses that has become due follows a probe that has failed too: an idle program does not know
+//   that the controller responds again.
 // - Silence ends with a report that has data, missing responses end with a response, and a refusal to scan ends with a
 //   scan that is accepted, or that runs when a step is done. What else comes while a step is being taken proves nothing.
 //   A link that only the controller has ends with the first step that ends links, and when the peer turns out to have
@@ -83,6 +85,8 @@ package struct RecoveryLadder: ~Copyable {
         var began: BootInstant
         /// Whether it was reported that everything permitted had no effect.
         var isReported = false
+        /// Whether the step that is due waits for the end of a probe.
+        var isProbed = false
 
         /// How long nothing was heard when it was noticed; `nil` where that is not the trouble.
         var silence: Duration? {
@@ -271,6 +275,7 @@ extension RecoveryLadder {
     package mutating func commandTimedOut(at now: BootInstant) -> [Action] {
         timeouts.removeAll { now - $0 > Self.timeoutWindow }
         timeouts.append(now)
+        if let trouble, trouble.isProbed { return takeDueStep(at: now) }
         guard timeouts.count >= Self.timeoutLimit, policy.permits(.rescan) else { return [] }
         switch state {
         case .performing, .finishing: return []
@@ -386,36 +391,65 @@ extension RecoveryLadder {
                     return []
                 }
             }
-            return proceed(after: step, nil, for: trouble, at: now)
         case .exhausted(let trouble, _):
             // A step would cancel the connect, and one that has slept may hear again.
             if trouble.silence != nil && (!isListening || hasSlept) || trouble.isRefusal && makesWay {
                 state = .exhausted(trouble, next: now + Self.timeLimit(after: .power))
                 return []
             }
-            return take(.power, for: trouble, at: now)
         }
+        return beginProbe(at: now) ? [.probe] : takeDueStep(at: now)
     }
 }
 
 // MARK: - Transitions
 
 extension RecoveryLadder {
+    /// Has the step that is due wait for a probe, where missing responses are the trouble; `false` for any other, after
+    /// the probe, and where no step follows.
+    private mutating func beginProbe(at now: BootInstant) -> Bool {
+        guard var trouble, trouble.isUnresponsiveness, !trouble.isProbed else { return false }
+        trouble.isProbed = true
+        switch state {
+        case .healthy, .performing, .finishing: return false
+        case .judging(let step, _, _):
+            guard let next = Self.step(after: step, nil), policy.permits(next) else { return false }
+            state = .judging(step, trouble, until: now + Self.probeTime)
+        case .exhausted: state = .exhausted(trouble, next: now + Self.probeTime)
+        }
+        return true
+    }
+
+    private mutating func takeDueStep(at now: BootInstant) -> [Action] {
+        switch state {
+        case .healthy, .performing, .finishing: []
+        case .judging(let step, let trouble, _): proceed(after: step, nil, for: trouble, at: now)
+        case .exhausted(let trouble, _): take(.power, for: trouble, at: now)
+        }
+    }
+
     /// Takes the next step; there is a failure where the last one could not be taken.
     private mutating func proceed(
         after step: RecoveryPolicy.Step, _ failure: RecoveryFailure?, for trouble: Trouble, at now: BootInstant
     ) -> [Action] {
+        guard let next = Self.step(after: step, failure) else { return exhausted(trouble, at: now) }
+        return take(next, for: trouble, at: now)
+    }
+
+    private static func step(after step: RecoveryPolicy.Step, _ failure: RecoveryFailure?) -> RecoveryPolicy.Step? {
         switch step {
-        case .rescan: take(.eventMasks, for: trouble, at: now)
-        case .eventMasks: take(.power, for: trouble, at: now)
-        case .power: take(failure == .blocked ? .radioSwitch : .usbPort, for: trouble, at: now)
-        case .radioSwitch: take(.usbPort, for: trouble, at: now)
-        case .usbPort: take(.driver, for: trouble, at: now)
-        case .driver: exhausted(trouble, at: now)
+        case .rescan: .eventMasks
+        case .eventMasks: .power
+        case .power: failure == .blocked ? .radioSwitch : .usbPort
+        case .radioSwitch: .usbPort
+        case .usbPort: .driver
+        case .driver: nil
         }
     }
 
     private mutating func take(_ step: RecoveryPolicy.Step, for trouble: Trouble, at now: BootInstant) -> [Action] {
+        var trouble = trouble
+        trouble.isProbed = false
         guard policy.permits(step) else { return exhausted(trouble, at: now) }
         if step == .power {
             guard !isExplained(trouble), nextRun(at: now) <= now else { return exhausted(trouble, at: now) }
@@ -491,6 +525,8 @@ extension RecoveryLadder {
     /// The number of commands without a response that are trouble, and the time for that.
     package static let timeoutLimit = 3
     package static let timeoutWindow: Duration = .seconds(30)
+    /// The time in which a probe ends that can be sent, also where the controller has to return a credit first.
+    package static let probeTime: Duration = .seconds(5)
     /// The pauses after runs in a row.
     package static let pauses: [Duration] = [.seconds(60), .seconds(300), .seconds(1800)]
     /// The pause after a step that was refused because of other programs.

@@ -14,7 +14,8 @@
 // - A program that is not configured for pairing, or cannot use the management interface, is not notified of the
 //   kernel's, and where the adapter has no Security Manager there is none. The sign is the level that the kernel wants
 //   for the channel then. Another program, such as bluetoothd, may reply to the kernel's questions, so the channel has
-//   some time to open, and more on a slow link: a pairing has more exchanges than the refusal.
+//   some time to open, and more on a slow link: a pairing has more exchanges than the refusal. It has none where the
+//   kernel is known to pair with nobody.
 //
 // Invariants
 // - A sign concerns the requests that are out, and none that follows.
@@ -76,10 +77,10 @@ package struct RequestedChannels: Sendable {
     ///
     /// - Parameters:
     ///   - number: The number of the request.
-    ///   - time: How long the peer has taken to respond, at most.
+    ///   - time: How long the peer has taken to respond, at most; `nil` where the kernel pairs with nobody.
     ///   - now: The present time.
-    package mutating func securityWanted(for number: UInt64, after time: Duration, at now: BootInstant) {
-        refuse(number, from: now + max(Self.grace, time * Self.pairingExchanges))
+    package mutating func securityWanted(for number: UInt64, after time: Duration?, at now: BootInstant) {
+        refuse(number, from: time.map { now + max(Self.grace, $0 * Self.pairingExchanges) } ?? now)
     }
 
     /// Has a request count as refused from a time on, unless it does so earlier.

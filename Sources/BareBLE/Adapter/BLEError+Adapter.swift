@@ -83,9 +83,11 @@ extension BLEError {
 
     /// The controller could not make a link.
     ///
-    /// - Parameter links: The number of links that are up on the adapter, where it has reported, or may have failed to
-    ///   report, that it cannot have more.
-    init(_ failure: Initiator.Failure, peer: PeerID, adapter: String, links: Int) {
+    /// - Parameters:
+    ///   - links: The number of links that are up on the adapter, where it has reported, or may have failed to report,
+    ///     that it cannot have more.
+    ///   - isOtherInitiating: Whether another program's connection attempt was seen beside this one.
+    init(_ failure: Initiator.Failure, peer: PeerID, adapter: String, links: Int, isOtherInitiating: Bool) {
         if let status = failure.status, status.saysTooManyLinks {
             self.init(
                 .busy, subject: "\(peer)", during: "connect",
@@ -99,11 +101,15 @@ extension BLEError {
         case .cancelled:
             self.init(.cancelled, subject: "\(peer)", during: "connect", because: "the task was cancelled")
         case .busy:
+            let reason =
+                isOtherInitiating
+                ? "another program kept the controller initiating another connection"
+                : "the controller refused to initiate, as beside a scan or a connect of another program"
             self.init(
-                .busy, subject: "\(peer)", during: "connect",
-                because: "another program kept the controller initiating another connection",
-                hint: "Stop that program's connect, or allow more time; if it was killed, switch the adapter off "
-                    + "and on as root: `hciconfig \(adapter) down && hciconfig \(adapter) up`.")
+                .busy, subject: "\(peer)", during: "connect", because: reason,
+                hint: "Stop that program's \(isOtherInitiating ? "connect" : "scan or connect"), or allow more time; "
+                    + "if it was killed, switch the adapter off and on as root: "
+                    + "`hciconfig \(adapter) down && hciconfig \(adapter) up`.")
         case .adapterLost:
             self.init(
                 HCICommandFailure(opcode: .leCreateConnection, reason: .adapterLost), subject: adapter,
@@ -243,7 +249,9 @@ extension Adapter {
     func error(_ failure: Initiator.Failure, _ peer: PeerID) -> BLEError {
         if failure == .adapterLost, presence == .down { return downError(during: "connect") }
         let mayBeFull = failure == .timedOut || failure.status?.saysTooManyLinks ?? false
-        let error = BLEError(failure, peer: peer, adapter: name, links: mayBeFull ? linksUp.count : 0)
+        let error = BLEError(
+            failure, peer: peer, adapter: name, links: mayBeFull ? linksUp.count : 0,
+            isOtherInitiating: initiator.hasSeenForeignAttempt)
         return failure.status?.isOfDisturbedLink ?? false ? namingWiFi(error) : error
     }
 

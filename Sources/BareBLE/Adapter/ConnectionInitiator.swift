@@ -81,6 +81,9 @@ final class ConnectionInitiator: @unchecked Sendable {
     /// Whether an attempt has begun and not ended.
     var isBusy: Bool { machine.isBusy }
 
+    /// Whether another program's attempt was known to be pending beside the last attempt.
+    var hasSeenForeignAttempt: Bool { machine.hasSeenForeignAttempt }
+
     var nextDeadline: BootInstant? { machine.nextDeadline }
 
     /// Tasks that wait, and the attempt that is pending.

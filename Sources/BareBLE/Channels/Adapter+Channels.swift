@@ -61,7 +61,7 @@ extension Adapter {
             // Also of one that has failed: its end may have come right after the refusal.
             if progress != .connected, isMoreSecurityWanted(for: request, at: socket.descriptor) {
                 let now = loop.now()
-                security.securityWanted(forChannel: number, after: now - beginning, at: now)
+                security.securityWanted(forChannel: number, after: pairsWithNobody ? nil : now - beginning, at: now)
             }
             switch (progress, wake) {
             case (.failed(let errno), _):
@@ -99,9 +99,13 @@ extension Adapter {
         return socket
     }
 
+    /// Whether a link has shown that the kernel pairs with nobody, for no program: it has no Security Manager for the
+    /// adapter.
+    private var pairsWithNobody: Bool { coordinator.isManaged && coordinator.canPair == false }
+
     /// Whether the kernel reports to this program that it pairs for a channel which the peer has refused. Without
     /// `Configuration.security` the adapter is never under management, and otherwise that may fail.
-    private var seesChannelPairings: Bool { coordinator.isManaged }
+    private var seesChannelPairings: Bool { coordinator.isManaged && !pairsWithNobody }
 
     /// Whether the peer has refused a channel for lack of security, where the management interface does not show that.
     private func isMoreSecurityWanted(for request: ChannelRequest, at descriptor: Int32) -> Bool {
@@ -140,11 +144,15 @@ extension Adapter {
     }
 
     /// The error for a channel that the peer has refused for lack of security. Pairing would fail for the reason that
-    /// the adapter could not be put under management.
+    /// the adapter could not be put under management, or that the kernel cannot pair with it.
     private func securityRefusal(of request: ChannelRequest, by peer: PeerID) -> BLEError {
         let error = BLEError(
             openingChannel: EACCES, psm: request.psm, peer: peer, adapter: name, isEncrypted: request.isEncrypted)
-        guard !coordinator.isManaged, let cause = security.setUpFailure else { return error }
+        let cause: BLEError? =
+            pairsWithNobody
+            ? BLEError(cannotPairWith: name, during: BLEError.opening(request.psm))
+            : coordinator.isManaged ? nil : security.setUpFailure
+        guard let cause else { return error }
         return error.hinting("Pairing is not possible: \(cause.reason)." + (cause.hint.map { " \($0)" } ?? ""))
     }
 }

@@ -131,8 +131,8 @@ final class AdapterSecurity: @unchecked Sendable {
 
     /// The kernel wants more security for a channel than was requested.
     ///
-    /// - Parameter time: How long the peer has taken to respond, at most.
-    func securityWanted(forChannel number: UInt64, after time: Duration, at now: BootInstant) {
+    /// - Parameter time: How long the peer has taken to respond, at most; `nil` where the kernel pairs with nobody.
+    func securityWanted(forChannel number: UInt64, after time: Duration?, at now: BootInstant) {
         requestedChannels.securityWanted(for: number, after: time, at: now)
     }
 

@@ -498,6 +498,43 @@ import Testing
         #expect(try unrelated.received(complete(), at: start) == [disconnect])
     }
 
+    /// A command that was refused leads to no link.
+    @Test func aLinkAfterARefusedCommandOfAnotherProgramIsDisconnectedWhereACancelWasNotConfirmed() throws {
+        let foreign = HCICommandPacket(LECreateConnection(try initiation()))
+        let disconnect = Initiator.Action.disconnect(0x40, from: try #require(peer))
+        var connect = try unconfirmed()
+        connect.received(foreign)
+        #expect(connect.foreignCompletion(create, .commandDisallowed, at: start) == [])
+        #expect(try connect.received(complete(), at: start) == [disconnect])
+
+        // One of two was accepted.
+        var accepted = try unconfirmed()
+        for status in [HCIStatus.success, .commandDisallowed] {
+            accepted.received(foreign)
+            #expect(accepted.foreignCompletion(create, status, at: start) == [])
+        }
+        #expect(try accepted.received(complete(), at: start) == [])
+
+        // The refusal may be a late one of this machine's own command.
+        var late = Initiator()
+        _ = late.begin(try attempt(), at: start)
+        _ = late.commandFinished(create, failure(.timeout), at: start)
+        _ = late.commandFinished(.leCreateConnectionCancel, noResponse, at: start)
+        late.received(foreign)
+        #expect(late.foreignCompletion(create, .commandDisallowed, at: start) == [])
+        #expect(try late.received(complete(), at: start) == [])
+        #expect(late.hasPendingCancelNow == false)
+
+        // So may that after a loss of the adapter.
+        var lost = Initiator()
+        _ = lost.begin(try attempt(), at: start)
+        for _ in 1...2 { _ = lost.adapterLost(at: start) }
+        lost.received(foreign)
+        for status in [HCIStatus.commandDisallowed, .success] {
+            #expect(lost.foreignCompletion(create, status, at: start) == [])
+        }
+    }
+
     /// Some controllers do not refuse with Command Disallowed.
     @Test(.row("W38")) func anyRefusalBesideAnotherProgramsAttemptMeansBusy() throws {
         let refusal = HCICommandFailure(opcode: create, reason: .status(.lmpPDUNotAllowed))

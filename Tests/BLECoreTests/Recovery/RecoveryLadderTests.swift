@@ -581,6 +581,70 @@ import Testing
         expectPeace(ladder)
     }
 
+    /// A ladder whose next run waits for its pause: responses have been missing again soon after a step that has
+    /// helped.
+    private func waitingForARun() -> RecoveryLadder {
+        var ladder = RecoveryLadder(.power)
+        for _ in 1...3 { _ = ladder.commandTimedOut(at: start) }
+        _ = ladder.stepFinished(nil, at: start)
+        _ = ladder.responded(at: start)
+        let again = start + .seconds(20)
+        for _ in 1...2 { _ = ladder.commandTimedOut(at: again) }
+        #expect(
+            ladder.commandTimedOut(at: again) == [
+                .notify(.exhausted(because: .commandTimeouts(3), next: .seconds(60)))
+            ])
+        return ladder
+    }
+
+    /// A program that was idle during the pause would switch off a controller that responds again.
+    @Test(.row("W30")) func aRunForMissingResponsesThatWasPutOffFollowsAFailedProbe() {
+        let power: [Action] = [.notify(.began(.power, because: .commandTimeouts(3))), .perform(.power)]
+        let due = start + .seconds(80)
+        var responding = waitingForARun()
+        #expect(responding.timePassed(due, isListening: true) == [.probe])
+        #expect(responding.responded(at: due) == [.notify(.recovered(by: nil, after: .seconds(60)))])
+        expectPeace(responding)
+
+        var silent = waitingForARun()
+        _ = silent.timePassed(due, isListening: true)
+        #expect(silent.commandTimedOut(at: due + .seconds(2)) == power)
+        // The probe after the step decides about nothing yet.
+        #expect(silent.stepFinished(nil, at: due + .seconds(3)) == [.probe])
+        #expect(silent.commandTimedOut(at: due + .seconds(5)) == [])
+
+        // It could not be sent, as to an adapter that a step has left off.
+        var off = waitingForARun()
+        _ = off.timePassed(due, isListening: true)
+        #expect(off.timePassed(due + .seconds(4), isListening: true) == [])
+        #expect(off.timePassed(due + RecoveryLadder.probeTime, isListening: true) == power)
+    }
+
+    /// A controller may begin to respond late after a step.
+    @Test(.row("W30")) func eachFurtherStepForMissingResponsesFollowsAFailedProbe() {
+        let reason = RecoveryPolicy.Reason.commandTimeouts(3)
+        var ladder = RecoveryLadder(.usb)
+        for _ in 1...3 { _ = ladder.commandTimedOut(at: start) }
+        #expect(ladder.stepFinished(nil, at: start) == [.probe])
+        #expect(ladder.commandTimedOut(at: start + .seconds(2)) == [])
+        var now = start
+        #expect(wait(&ladder, &now) == [.probe])
+        #expect(now == start + .seconds(10))
+        now = now + .seconds(2)
+        #expect(
+            ladder.commandTimedOut(at: now) == [.notify(.began(.usbPort, because: reason)), .perform(.usbPort)])
+        #expect(ladder.stepFinished(nil, at: now) == [.probe])
+        #expect(wait(&ladder, &now) == [.probe])
+        #expect(ladder.responded(at: now) == [.notify(.recovered(by: .usbPort, after: .seconds(22)))])
+        expectPeace(ladder)
+
+        // No step follows that would need a probe.
+        var permitted = RecoveryLadder(.power)
+        for _ in 1...3 { _ = permitted.commandTimedOut(at: start) }
+        _ = permitted.stepFinished(nil, at: start)
+        #expect(wait(&permitted, &now) == [.notify(.exhausted(because: reason, next: .seconds(60)))])
+    }
+
     /// A controller that is dead is reported once, also where nothing against that is permitted.
     @Test(.row("W30")) func commandsWithoutAResponseAreReportedWithoutAStep() {
         var ladder = RecoveryLadder(.rescan)

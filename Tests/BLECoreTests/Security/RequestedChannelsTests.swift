@@ -89,6 +89,14 @@ import Testing
         #expect(!channels.isRefused(number, at: Self.start + .seconds(60)))
     }
 
+    @Test("a channel for which the kernel wants more security is refused at once where it pairs with nobody")
+    func securityWantedOfAKernelThatCannotPair() {
+        var channels = RequestedChannels()
+        let number = channels.begin(with: Self.peer, isEncrypted: false)
+        channels.securityWanted(for: number, after: nil, at: Self.start)
+        #expect(channels.isRefused(number, at: Self.start))
+    }
+
     @Test("on a slow link a channel has the time that a pairing takes there")
     func securityWantedOnASlowLink() {
         var channels = RequestedChannels()

@@ -318,6 +318,26 @@ import Testing
             .invalidArgument, bench, PeerID(address: StandInController.ownAddress, type: .public))
     }
 
+    /// Some controllers do not initiate while a scan runs, and nobody connects then.
+    @Test func theErrorOfAnAttemptThatIsDisallowedNamesAConnectOnlyWhereOneWasSeen() async throws {
+        let bench = try await AdapterBench()
+        await bench.controller.set {
+            $0.statuses[.leCreateConnection] = Array(repeating: .commandDisallowed, count: 100)
+        }
+        let unseen = await #expect(throws: BLEError.self) {
+            _ = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(1))
+        }
+        #expect(unseen?.code == .busy && unseen?.reason.contains("a scan or a connect of another program") == true)
+        #expect(unseen?.hint?.hasPrefix("Stop that program's scan or connect") == true)
+        // Its response cannot be taken for that to the legacy command.
+        await bench.controller.foreign(.leExtendedCreateConnection)
+        let seen = await #expect(throws: BLEError.self) {
+            _ = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(1))
+        }
+        #expect(seen?.code == .busy && seen?.reason.contains("initiating another connection") == true)
+        #expect(seen?.hint?.hasPrefix("Stop that program's connect") == true)
+    }
+
     @Test func aLinkThatCannotBeAttachedToIsEnded() async throws {
         let bench = try await AdapterBench()
         await reachable(bench)

@@ -20,7 +20,8 @@ import Testing
         #expect(kept.withLock(\.self) == [[start], []])
         // One that was taken stays.
         let later = start + .seconds(301)
-        #expect(coordinator.timePassed(later, isListening: true, makesWay: false).last == .perform(.power))
+        #expect(coordinator.timePassed(later, isListening: true, makesWay: false) == [.probe])
+        #expect(coordinator.commandTimedOut(at: later).last == .perform(.power))
         _ = coordinator.stepFinished(nil, at: later)
         #expect(kept.withLock(\.self) == [[start], [], [later]])
     }

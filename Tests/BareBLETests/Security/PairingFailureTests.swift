@@ -116,6 +116,29 @@ import Testing
         }
     }
 
+    /// The kernel pairs for no channel then, so that nothing but the level that it wants shows the refusal.
+    @Test func aRefusedChannelIsReportedAtOnceWhereTheKernelIsKnownToPairWithNobody() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            await bench.device.setReaction(toChannels: 0x80, .acceptEncrypted)
+            let adapter = await bench.central.adapter
+            try await adapter.prepare(during: "adopt a link", mayCyclePower: false)
+            await adapter.assumeSecurityManagerStaysOff()
+            let link = try await bench.central.connect(bench.id)
+            #expect(await !bench.radio.hasSecurityManager())
+            let begin = time.now
+            do throws(BLEError) {
+                _ = try await link.openChannel(psm: 0x80)
+                Issue.record("it is protected")
+            } catch {
+                #expect(error.code == .insufficientSecurity && error.requiredSecurity == .authentication, "\(error)")
+                #expect(error.hint?.contains("Disconnect all peers") == true, "\(error)")
+            }
+            #expect(time.now - begin < .seconds(1))
+            await link.disconnect()
+        }
+    }
+
     /// What is known of the cause after the peer's no: the kernel has one status for all of them.
     @Test(
         arguments: [
@@ -349,4 +372,10 @@ import Testing
 
 extension Adapter {
     fileprivate func assumeSecurityManagerIsOff() { security.coordinator.cannotPair() }
+
+    /// As before, and no connect switches the adapter off and on for that.
+    fileprivate func assumeSecurityManagerStaysOff() {
+        assumeSecurityManagerIsOff()
+        security.setUpEnded(BLEError(cannotPairWith: name, during: "connect"))
+    }
 }
