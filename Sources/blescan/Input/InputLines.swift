@@ -39,14 +39,11 @@ struct InputLines: ~Copyable {
         while true {
             if used == chunk.count && !fill() { return line.isEmpty ? nil : InputLine(line) }
             let end = chunk[used...].firstIndex(of: 0x0A) ?? chunk.count
-            // Two bytes show that a line is too long: a carriage return may be the last one.
-            let room = max(0, InputLine.limit + 2 - line.count)
+            // One more shows that the line is too long.
+            let room = max(0, InputLine.longestBeforeLineFeed + 1 - line.count)
             line.append(contentsOf: chunk[used..<end].prefix(room))
             used = min(end + 1, chunk.count)
-            if end < chunk.count {
-                if line.last == 0x0D { line.removeLast() }
-                return InputLine(line)
-            }
+            if end < chunk.count { return InputLine.ended(line) }
         }
     }
 
