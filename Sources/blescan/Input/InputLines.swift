@@ -12,6 +12,8 @@ struct InputLines: ~Copyable {
     private var isAtEnd = false
     /// The failure that ended the input before its end.
     private(set) var failure: Failure?
+    /// The first bytes, as many as show that the input is a capture and no text.
+    private(set) var beginning: [UInt8] = []
 
     /// The progress; `nil` for lines from a terminal.
     private var progress: FileProgress?
@@ -73,6 +75,7 @@ struct InputLines: ~Copyable {
         } catch {
             failure = error
         }
+        beginning += more.prefix(Recording.longestMagic - beginning.count)
         progress?.advance(by: more.count, isCompressed: file.isCompressed)
         chunk = used == chunk.count ? more : Array(chunk[used...]) + more
         used = 0
