@@ -150,6 +150,11 @@ struct ReplaySessionTests {
                 == "blescan: \(folder["served"]) was recorded by a server, such as `blescan serve`, "
                 + "and --check checks clients\n"
                 + "hint: Check a recording of the client; `blescan replay \(folder["served"])` prints this one.\n")
+        // Its fixture is that of a server too.
+        let fixture = folder["fixture.dialogue"]
+        #expect(try await BuiltProgram.run(["replay", folder["served"], "--as-fixture", fixture]).status == 0)
+        let again = try await BuiltProgram.run(["replay", fixture, "--check"])
+        #expect(again.status == 1 && again.errors.contains("was recorded by a server"), "\(again.errors)")
     }
 
     @Test("A client that also serves its peer is checked")
