@@ -137,7 +137,7 @@ struct ReplaySessionTests {
         "A recording of a server is refused: there is no client to check",
         arguments: [
             "role: peripheral\n\n< 02 0502\n> 03 0502\n", "> 0a 0300\n< 0b 01\n",
-            "serving Belt on unix:/tmp/belt; ^C ends it\n# 2026-11-21\n> 12 0400 0100\n< 13\n< 1d 0300 01\n> 1e\n",
+            "serving: Belt on unix:/tmp/belt; ^C ends it\n# 2026-11-21\n> 12 0400 0100\n< 13\n< 1d 0300 01\n> 1e\n",
         ])
     func aRecordingOfAServerIsRefused(_ text: String) async throws {
         let folder = try TestFolder()
