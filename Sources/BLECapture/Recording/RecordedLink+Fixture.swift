@@ -3,10 +3,12 @@ internal import BLECore
 extension RecordedLink {
     /// Returns the link as a dialogue for a test: each packet with its name, and without pauses.
     ///
-    /// `ScriptedPeripheral` plays it for a client that repeats the session. It contains all values in clear text.
+    /// `ScriptedPeripheral` plays it for a client that repeats the session, `Replay` also for a server. It contains all
+    /// values in clear text.
     package func fixture(named name: String) -> Dialogue {
         let file = source.split(separator: "/").last.map(String.init) ?? source
         var headers = [Dialogue.Header("test", name), Dialogue.Header("origin", "recorded, \(file)")]
+        if isServed { headers.append(Dialogue.Header(Self.roleHeader, Self.servedRole)) }
         if let peer { headers.append(Dialogue.Header(Self.peerHeader, "\(peer)")) }
         if let mtu = dialogue.header("mtu") { headers.append(Dialogue.Header("mtu", mtu)) }
         var printer = PacketPrinter()

@@ -98,9 +98,10 @@ public typealias IncomingChannelSequence = BLESequence<ChannelListener.IncomingC
 /// A listener for the channels that centrals open to one PSM.
 ///
 /// ```swift
+/// let welcome: BluetoothUUID = "9d5a0004-3c7e-4b1f-8a26-e4710c95b3d8"
 /// let listener = try await peripheral.listenForChannels()
 /// try await peripheral.publish(
-///     LocalService(0xFFF0, [LocalCharacteristic(.l2capPSM, .read, value: .fixed(listener.psm))]))
+///     LocalService(welcome, [LocalCharacteristic(.l2capPSM, .read, value: .fixed(listener.psm))]))
 /// for try await incoming in listener.channels {
 ///     print("\(incoming.central.name) has opened a channel")
 /// }

@@ -277,7 +277,8 @@ extension BrowseScreen {
                     : "sent \(count.counted("byte")) to \(attribute), no response expected")
         case .subscribed(let handle): subscriptionChanged(handle, true, at: now)
         case .unsubscribed(let handle): subscriptionChanged(handle, false, at: now)
-        case .failed(let handle, let failure):
+        case .failed(let handle, let failure, let mayBeCarriedOut):
+            if mayBeCarriedOut, values[handle]?.operation == .write { values[handle]?.written() }
             values[handle]?.operation = nil
             notice = .failed(failure)
         case .ended(let failure):

@@ -38,8 +38,9 @@ enum LinkEvent: Sendable {
     case written(AttributeHandle, byteCount: Int, Peripheral.WriteKind)
     case subscribed(AttributeHandle)
     case unsubscribed(AttributeHandle)
-    /// An operation on the attribute has failed; after it the link is as before.
-    case failed(AttributeHandle, Failure)
+    /// An operation on the attribute has failed; after it the link is as before. The peer may have carried out one that
+    /// it has not responded to.
+    case failed(AttributeHandle, Failure, mayBeCarriedOut: Bool = false)
     /// There is no link, or none any longer.
     case ended(Failure?)
 }

@@ -129,7 +129,8 @@ actor LinkSession {
                 await attribute?.advised(
                     error, peripheral, subscribing: subscribing, notifying: "s subscribes to it.") ?? error
             let isBonded = await peripheral.security.bond != nil
-            report(.failed(handle, Failure(advised.advised(peer, isBonded: isBonded, isOnScreen: true))))
+            let failure = Failure(advised.advised(peer, isBonded: isBonded, isOnScreen: true))
+            report(.failed(handle, failure, mayBeCarriedOut: error.code == .timedOut))
         }
     }
 

@@ -102,9 +102,11 @@ struct Decode: AsyncParsableCommand {
                     message: "\(name) has nothing to decode",
                     hint: "Give the bytes with --hex, or a file with one payload in each line.", status: .notFound))
         }
-        if read > 0, !isText {
+        // A line of a capture may be too long, or hexadecimal by chance.
+        let isCapture = Recording.isCaptureOrCompressed(lines.beginning)
+        if read > 0, isCapture || !isText {
             throw Failure(
-                message: "no line of \(name) is hexadecimal",
+                message: isCapture ? "\(name) is a capture, not text" : "no line of \(name) is hexadecimal",
                 hint: "Decode reads text, two digits a byte; for a capture use `blescan replay`.",
                 status: .badData)
         }

@@ -90,7 +90,7 @@ struct Replay: AsyncParsableCommand {
 
         @Option(
             help: ArgumentHelp(
-                "Write each link to NAME.dialogue, NAME-2.dialogue …, as a test for ScriptedPeripheral.",
+                "Write each link to NAME.dialogue, NAME-2.dialogue and so on, as a test for ScriptedPeripheral.",
                 valueName: "name")
         )
         var asFixture: String?

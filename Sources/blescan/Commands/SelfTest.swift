@@ -126,7 +126,7 @@ struct SelfTest: AsyncParsableCommand {
         if json {
             Console.out(report.json(redacted: redact).bytes)
         } else {
-            let screen = SelfTestScreen(width: Console.width)
+            let screen = SelfTestScreen(width: Console.width, isUnicode: color.look.isUnicode)
             show(screen.lines(of: report, named: adapter?.virtualName), masking) {
                 screen.styled(reportLine: $0, report.verdict)
             }
@@ -159,7 +159,7 @@ struct SelfTest: AsyncParsableCommand {
     private func report(
         _ plan: SelfTestPlan, _ selector: AdapterSelector, on machine: SelfTestMachine, _ masking: Lock<Masking?>
     ) async throws -> SelfTestReport {
-        let screen = SelfTestScreen(width: Console.width)
+        let screen = SelfTestScreen(width: Console.width, isUnicode: color.look.isUnicode)
         let runner = try await SelfTestRunner(selector, on: machine, plan) { check in
             Console.progress.begin("\(check.id) \(check.name)")
         } show: { result in

@@ -225,7 +225,8 @@ struct Serve: AsyncParsableCommand {
             lease = nil
         }
         let place = socket.map { "unix:" + $0 } ?? "the adapter"
-        notes.note("serving \(name ?? device.name) on \(place); ^C ends it")
+        // With the packets of --trace a dialogue, which has nothing else before them than headers.
+        notes.note("serving: \(name ?? device.name) on \(place); ^C ends it")
         let limit = duration?.duration
         // A task of its own: the ends of the links follow ^C, which cancels this one. On the loop, as the requests are.
         let reporting = Task {

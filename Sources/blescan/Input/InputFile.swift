@@ -89,7 +89,7 @@ struct InputFile: ~Copyable {
     }
 
     /// The beginning of a file that gzip has compressed.
-    private static let compressed: [UInt8] = [0x1F, 0x8B]
+    static let compressed: [UInt8] = [0x1F, 0x8B]
 
     /// Reads once.
     static func chunk(_ descriptor: Int32, _ size: Int = chunkSize) -> Chunk {

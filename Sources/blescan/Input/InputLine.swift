@@ -6,6 +6,13 @@ enum InputLine: Hashable, Sendable {
 
     /// The most bytes of a line: more than any advertising data, in any spelling, and any operation need.
     static let limit = 65_536
+    /// The most bytes before a line feed: the last one may be a carriage return, which is a part of the end.
+    static let longestBeforeLineFeed = limit + 1
+
+    /// Returns a line from the bytes before its line feed, or from more than `longestBeforeLineFeed` of them.
+    static func ended(_ bytes: some BidirectionalCollection<UInt8>) -> InputLine {
+        bytes.last == 0x0D ? InputLine(bytes.dropLast()) : InputLine(bytes)
+    }
 
     /// Creates a line from all of its bytes, or from more than `limit` of them.
     init(_ bytes: some Collection<UInt8>) {

@@ -12,6 +12,8 @@ struct InputLines: ~Copyable {
     private var isAtEnd = false
     /// The failure that ended the input before its end.
     private(set) var failure: Failure?
+    /// The first bytes, as many as show that the input is a capture and no text.
+    private(set) var beginning: [UInt8] = []
 
     /// The progress; `nil` for lines from a terminal.
     private var progress: FileProgress?
@@ -39,14 +41,11 @@ struct InputLines: ~Copyable {
         while true {
             if used == chunk.count && !fill() { return line.isEmpty ? nil : InputLine(line) }
             let end = chunk[used...].firstIndex(of: 0x0A) ?? chunk.count
-            // Two bytes show that a line is too long: a carriage return may be the last one.
-            let room = max(0, InputLine.limit + 2 - line.count)
+            // One more shows that the line is too long.
+            let room = max(0, InputLine.longestBeforeLineFeed + 1 - line.count)
             line.append(contentsOf: chunk[used..<end].prefix(room))
             used = min(end + 1, chunk.count)
-            if end < chunk.count {
-                if line.last == 0x0D { line.removeLast() }
-                return InputLine(line)
-            }
+            if end < chunk.count { return InputLine.ended(line) }
         }
     }
 
@@ -76,6 +75,7 @@ struct InputLines: ~Copyable {
         } catch {
             failure = error
         }
+        beginning += more.prefix(Recording.longestMagic - beginning.count)
         progress?.advance(by: more.count, isCompressed: file.isCompressed)
         chunk = used == chunk.count ? more : Array(chunk[used...]) + more
         used = 0

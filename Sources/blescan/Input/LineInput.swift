@@ -50,14 +50,14 @@ final class LineInput: Sendable {
     private static func line(from state: inout State) -> InputLine? {
         while true {
             let end = state.bytes.firstIndex(of: 0x0A)
-            let isTooLong = state.bytes.count > InputLine.limit
+            let isTooLong = state.bytes.count > InputLine.longestBeforeLineFeed
             guard end != nil || isTooLong || state.isAtEnd && !state.bytes.isEmpty else { return nil }
             let line = state.bytes[..<(end ?? state.bytes.count)]
             let isRest = state.isSkipping
             state.isSkipping = end == nil
             defer { state.bytes.removeFirst(end.map { $0 + 1 } ?? state.bytes.count) }
             // The rest is no other line.
-            if !isRest { return InputLine(line) }
+            if !isRest { return end == nil ? InputLine(line) : InputLine.ended(line) }
         }
     }
 }

@@ -22,7 +22,7 @@ enum Recording {
                 : "Nothing was recorded, or it is not written yet."
             throw Failure(message: "\(InputFile.name(of: path)) is empty", hint: hint, status: .badData)
         }
-        if first.starts(with: [0x1F, 0x8B]) {
+        if first.starts(with: InputFile.compressed) {
             throw Failure(
                 message: "\(InputFile.name(of: path)) is compressed twice",
                 hint: "Decompress it once first: `gunzip`.", status: .badData)
@@ -54,7 +54,12 @@ enum Recording {
 
     private static let longestDialogue = 1 << 24
     /// The number of bytes that identify every capture format.
-    private static let longestMagic = 8
+    static let longestMagic = 8
+
+    /// Returns whether the first `longestMagic` bytes of a file are those of a capture, also of one that is compressed.
+    static func isCaptureOrCompressed(_ beginning: [UInt8]) -> Bool {
+        beginning.starts(with: InputFile.compressed) || isCapture(beginning)
+    }
 
     private static func isCapture(_ beginning: [UInt8]) -> Bool {
         var reader = CaptureReader()

@@ -36,9 +36,9 @@ struct LineOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The columns of --format csv, separated by commas: t, address, name, rssi, temperature …; a wrong one lists "
-                + "them all. Lines that repeat the last one about their device but for t and event, and in the default "
-                + "columns but for rssi, are left out, unless --each is packet.", valueName: "list"),
+            "The columns of --format csv, separated by commas: t, address, name, rssi, temperature and others; a wrong "
+                + "one lists them all. Lines that repeat the last one about their device but for t and event, and in "
+                + "the default columns but for rssi, are left out, unless --each is packet.", valueName: "list"),
         transform: FieldsArgument.init(argument:))
     var fields: FieldsArgument?
 

@@ -97,12 +97,13 @@ struct Failure: Error, Hashable {
     /// A cause that has a code of its own. One byte: the compiler of Swift 6.3 crashes on larger failures in release
     /// builds.
     enum Cause {
-        case adapterDown, blocked, unsupported
+        case adapterDown, blocked, busy, unsupported
 
         fileprivate var code: BLEError.Code {
             switch self {
             case .adapterDown: .adapterDown
             case .blocked: .blocked
+            case .busy: .busy
             case .unsupported: .unsupported
             }
         }

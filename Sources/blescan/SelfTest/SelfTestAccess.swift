@@ -107,8 +107,8 @@ final class SelfTestAccess {
         case .system(let error):
             Failure(
                 message: "\(adapter.name) cannot be used: \(error.meaning.sentence) [\(error)]",
-                hint: "`blescan doctor` shows more.",
-                status: error.meaning == .notPermitted(.netRaw) ? .notPermitted : .noAdapter)
+                hint: "`blescan doctor` shows more.", status: failure.status,
+                cause: error.meaning == .inUse ? .busy : nil)
         }
     }
 

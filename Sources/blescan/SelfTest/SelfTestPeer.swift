@@ -75,7 +75,7 @@ final class SelfTestPeer: Sendable {
         do throws(SelfTestPowerFailure) {
             claim = try machine.claimPower(of: adapter.index)
         } catch {
-            throw failure("\(error)", error == .claimed ? .timedOut : .noAdapter)
+            throw failure("\(error)", error.status)
         }
         defer { withExtendedLifetime(claim) {} }
         let wasBondable = await machine.isBondable(adapter.index)

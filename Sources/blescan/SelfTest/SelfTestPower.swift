@@ -25,6 +25,19 @@ enum SelfTestPowerFailure: Error, Hashable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// The exit status of a test that cannot begin for it.
+    var status: ExitStatus {
+        switch self {
+        case .claimed: .timedOut
+        case .system(let error):
+            switch error.meaning {
+            case .inUse: .timedOut
+            case .notPermitted(.netRaw): .notPermitted
+            default: .noAdapter
+            }
+        }
+    }
+
     /// Whether a later attempt may succeed.
     fileprivate var mayPass: Bool {
         switch self {

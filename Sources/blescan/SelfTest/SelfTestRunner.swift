@@ -185,7 +185,7 @@ final class SelfTestRunner {
         }
         throw Failure(
             message: "\(owner.program.printable) has exclusive access to \(adapter.name)", hint: "End it first.",
-            status: .noAdapter)
+            status: .timedOut, cause: .busy)
     }
 
     // MARK: Running

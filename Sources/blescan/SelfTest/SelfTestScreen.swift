@@ -2,6 +2,8 @@
 struct SelfTestScreen {
     /// The columns of the terminal; `nil` for no limit.
     let width: Int?
+    /// Whether the terminal shows more than ASCII, in which some signs have more columns.
+    var isUnicode = true
 
     /// The columns before the text of a check.
     private static let indentation = 34
@@ -81,7 +83,7 @@ struct SelfTestScreen {
         var line = head
         var isEmpty = true
         for word in words {
-            if !isEmpty, line.count + 1 + word.count > width {
+            if !isEmpty, columns(line) + 1 + columns(word) > width {
                 lines.append(line)
                 line = String(repeating: " ", count: indentation)
                 isEmpty = true
@@ -91,6 +93,8 @@ struct SelfTestScreen {
         }
         return lines + [line]
     }
+
+    private func columns(_ text: String) -> Int { (isUnicode ? text : text.ascii).count }
 }
 
 extension String {

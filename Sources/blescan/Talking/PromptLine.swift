@@ -33,9 +33,11 @@ struct PromptLine: Sendable {
     private let completions: @Sendable ([String]) -> [String]
     private var text: [Unicode.Scalar] = []
     private var cursor = 0
+    /// Whether characters of the line were dropped, as it was too long: what is left is another line.
+    private var isCut = false
     private var history: [String] = []
     /// The line of the history that is shown, and the line that was being typed before.
-    private var recalled: (index: Int, draft: [Unicode.Scalar])?
+    private var recalled: (index: Int, draft: [Unicode.Scalar], isDraftCut: Bool)?
     private var keys = ScreenKeyReader()
 
     /// - Parameter completions: Returns the words that may follow others, which begin the line.
@@ -49,7 +51,7 @@ struct PromptLine: Sendable {
 
     /// Drops what is typed; a line of the history stays there.
     mutating func drop() {
-        (text, cursor, recalled) = ([], 0, nil)
+        clear()
         keys = ScreenKeyReader()
     }
 
@@ -70,6 +72,7 @@ struct PromptLine: Sendable {
                 press(key)
             }
         }
+        if text.isEmpty { isCut = false }
         return .typing
     }
 
@@ -90,7 +93,11 @@ struct PromptLine: Sendable {
     private mutating func press(_ key: ScreenKey) {
         switch key {
         case .character(let scalar):
-            guard !scalar.isUnprintable, text.count <= Self.limit else { return }
+            guard !scalar.isUnprintable else { return }
+            guard text.count <= Self.limit else {
+                isCut = true
+                return
+            }
             text.insert(scalar, at: cursor)
             cursor += 1
         case .backspace:
@@ -126,20 +133,26 @@ struct PromptLine: Sendable {
     }
 
     private mutating func finish() -> InputLine {
-        defer { (text, cursor, recalled) = ([], 0, nil) }
-        guard text.count <= Self.limit else { return .tooLong("more than \(Self.limit) characters") }
+        defer { clear() }
+        guard !isCut, text.count <= Self.limit else { return .tooLong("more than \(Self.limit) characters") }
         let line = Self.string(text[...])
         if !line.isEmpty, history.last != line { history.append(line) }
         if history.count > Self.remembered { history.removeFirst() }
         return .whole(line)
     }
 
+    private mutating func clear() {
+        (text, cursor, isCut, recalled) = ([], 0, false, nil)
+    }
+
     private mutating func recall(by step: Int) {
         let index = (recalled?.index ?? history.count) + step
         guard (0...history.count).contains(index) else { return }
-        let draft = recalled?.draft ?? text
-        recalled = index == history.count ? nil : (index, draft)
-        text = index == history.count ? draft : Array(history[index].unicodeScalars)
+        let (draft, isDraftCut) = recalled.map { ($0.draft, $0.isDraftCut) } ?? (text, isCut)
+        let isDraft = index == history.count
+        recalled = isDraft ? nil : (index, draft, isDraftCut)
+        text = isDraft ? draft : Array(history[index].unicodeScalars)
+        isCut = isDraft && isDraftCut
         cursor = text.count
     }
 

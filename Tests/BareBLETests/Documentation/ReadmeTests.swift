@@ -30,11 +30,12 @@ import Testing
     private func serve(_ central: Central) async throws {
         // in: README.md, Sources/BareBLE/BareBLE.docc/PeripheralRole.md
         let peripheral = LocalPeripheral(.init(name: "Lamp"), on: central)
+        let lampService: BluetoothUUID = "9d5a0003-3c7e-4b1f-8a26-e4710c95b3d8"
         let switches = LocalCharacteristic(0xFFF1, [.read, .write, .notify], value: .stored([0]))
-        try await peripheral.publish(LocalService(0xFFF0, [switches]))
+        try await peripheral.publish(LocalService(lampService, [switches]))
         let events = peripheral.events
         let advertising = try await peripheral.advertise([
-            .flags([.generalDiscoverable, .classicNotSupported]), .services([0xFFF0]), .localName("Lamp"),
+            .flags([.generalDiscoverable, .classicNotSupported]), .services([lampService]), .localName("Lamp"),
         ])
         for try await case .written in events {
             try await peripheral.update(peripheral.value(of: 0xFFF1), of: 0xFFF1)
@@ -55,8 +56,9 @@ import Testing
     private func serveOnASocket(_ central: Central) async throws {
         // in: Sources/BareBLE/BareBLE.docc/PeripheralRole.md
         let peripheral = LocalPeripheral(.init(name: "Lamp"), on: central)
+        let lampService: BluetoothUUID = "9d5a0003-3c7e-4b1f-8a26-e4710c95b3d8"
         let switches = LocalCharacteristic(0xFFF1, [.read, .write, .notify], value: .stored([0]))
-        try await peripheral.publish(LocalService(0xFFF0, [switches]))
+        try await peripheral.publish(LocalService(lampService, [switches]))
         let events = peripheral.events
         try await peripheral.acceptCentrals(atSocket: "/tmp/lamp")
         for try await case .written(let write) in events {
@@ -429,9 +431,10 @@ import Testing
 
     private func acceptChannels(_ peripheral: LocalPeripheral) async throws {
         // in: Sources/BareBLE/BareBLE.docc/Channels.md
+        let welcome: BluetoothUUID = "9d5a0004-3c7e-4b1f-8a26-e4710c95b3d8"
         let listener = try await peripheral.listenForChannels()
         try await peripheral.publish(
-            LocalService(0xFFF0, [LocalCharacteristic(.l2capPSM, .read, value: .fixed(listener.psm))]))
+            LocalService(welcome, [LocalCharacteristic(.l2capPSM, .read, value: .fixed(listener.psm))]))
         for try await incoming in listener.channels {
             try await incoming.channel.send(Array("welcome, \(incoming.central.name)".utf8))
         }

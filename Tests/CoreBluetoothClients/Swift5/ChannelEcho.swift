@@ -6,7 +6,7 @@ import CoreBluetooth
 /// Publishes a channel for which the link must be encrypted, with its PSM in a characteristic, and sends back what a
 /// central sends on it. The streams are scheduled on the main run loop.
 public class ChannelEcho: NSObject, CBPeripheralManagerDelegate, StreamDelegate {
-    let service = CBUUID(string: "FFF0")
+    let service = CBUUID(string: "9D5A0005-3C7E-4B1F-8A26-E4710C95B3D8")
 
     var manager: CBPeripheralManager!
     var channel: CBL2CAPChannel?

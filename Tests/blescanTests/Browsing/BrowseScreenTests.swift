@@ -356,11 +356,20 @@ struct Browsed {
         #expect(Self.row(&browsed).contains("was 50 %"), "after another write it is a former one")
     }
 
-    /// A refused write has changed nothing; one that the link has cut off may have.
+    /// A refused write has changed nothing; one without a response, or that the link has cut off, may have.
     @Test func aWriteThatFailsOrIsCutOff() {
         var browsed = Self.writing()
         browsed.take(.failed(0x0003, Failure(message: "no", status: .refused)))
         #expect(Self.row(&browsed).hasSuffix(" 87 %") && !browsed.text().contains("was 87 %"))
+        browsed = Self.writing()
+        browsed.take(.failed(0x0003, Failure(message: "late", status: .timedOut), mayBeCarriedOut: true))
+        #expect(Self.row(&browsed).hasSuffix("was 87 %"))
+        #expect(browsed.text().contains("from before the last write; r reads it again"))
+        browsed.press(.character("r"))
+        browsed.take(.value(0x0003, [87], .read))
+        browsed.press(.character("r"))
+        browsed.take(.failed(0x0003, Failure(message: "late", status: .timedOut), mayBeCarriedOut: true))
+        #expect(Self.row(&browsed).hasSuffix(" 87 %") && !browsed.text().contains("was 87 %"), "a read changes nothing")
         browsed = Self.writing()
         browsed.take(.ended(nil))
         #expect(Self.row(&browsed).hasSuffix("was 87 %"))

@@ -74,13 +74,13 @@ import Testing
         try await link.happened("unsubscribed") { if case .unsubscribed(0x000A) = $0 { true } else { false } }
         link.send(.read(0x0008))
         try await link.happened("refused") { event in
-            guard case .failed(0x0008, let failure) = event else { return false }
+            guard case .failed(0x0008, let failure, _) = event else { return false }
             return failure.message.contains("(demo:uart): it is not readable") && failure.hint != nil
         }
         link.send(.read(0x000A))
         // The key of the screen, in place of a command.
         try await link.happened("refused too") { event in
-            guard case .failed(0x000A, let failure) = event else { return false }
+            guard case .failed(0x000A, let failure, _) = event else { return false }
             return failure.hint == "s subscribes to it."
         }
         link.send(.disconnect)
@@ -169,12 +169,31 @@ import Testing
         let handle = try #require(database.characteristics.first { $0.uuid == 0xFFF2 }).valueHandle
         let failures = Lock<[Failure]>([])
         let session = LinkSession(device, of: peer, timeout: .seconds(20)) { event in
-            if case .failed(_, let failure) = event { failures.withLock { $0.append(failure) } }
+            if case .failed(_, let failure, _) = event { failures.withLock { $0.append(failure) } }
         }
         await session.perform(.read(handle))
         try await waited(for: "the refusal") { failures.withLock { !$0.isEmpty } }
         let hint = failures.withLock { $0.first?.hint ?? "" }
         #expect(hint.hasPrefix("The peer requires a paired or encrypted link") && hint.contains(advice), "\(hint)")
+        await session.end()
+        await device.disconnect()
+    }
+
+    /// A peer that has responded has not.
+    @Test func aPeerMayHaveCarriedOutAWriteThatItHasNotRespondedTo() async throws {
+        let virtual = VirtualPeripheral(.uart)
+        let device = try await Central().attach(descriptor: try await virtual.connect(), name: "peer")
+        _ = try await device.discover()
+        let failures = Lock<[Bool]>([])
+        let session = LinkSession(device, of: .demo("uart"), timeout: .seconds(1)) { event in
+            if case .failed(_, _, let mayBeCarriedOut) = event { failures.withLock { $0.append(mayBeCarriedOut) } }
+        }
+        await session.perform(.write(0x000A, [1], .withResponse))
+        try await waited(for: "the refusal") { failures.withLock { $0.count == 1 } }
+        await virtual.stopResponding()
+        await session.perform(.write(0x0008, [1], .withResponse))
+        try await waited(for: "the end of the time") { failures.withLock { $0.count == 2 } }
+        #expect(failures.withLock(\.self) == [false, true])
         await session.end()
         await device.disconnect()
     }

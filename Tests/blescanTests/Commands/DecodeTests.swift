@@ -104,6 +104,21 @@ import Testing
         #expect(outcome.errors.contains("no line of standard input is hexadecimal"))
     }
 
+    /// A line of it may be longer than a line of text may be, and another one hexadecimal by chance.
+    @Test(
+        arguments: [
+            Array("btsnoop\0".utf8), [0xD4, 0xC3, 0xB2, 0xA1, 2, 0, 4, 0], [0x0A, 0x0D, 0x0D, 0x0A, 0x1C, 0, 0, 0],
+        ] as [[UInt8]])
+    func aCaptureIsForAnotherCommandWhateverItsLines(_ beginning: [UInt8]) async throws {
+        let folder = try TestFolder()
+        let bytes = beginning + [UInt8](repeating: 0x41, count: 70_000) + Array("\n020106\n".utf8)
+        try Data(bytes).write(to: URL(filePath: folder["air"]))
+        let outcome = try await BuiltProgram.run(["decode", folder["air"]])
+        #expect(outcome.status == 65)
+        #expect(outcome.errors.contains("\(folder["air"]) is a capture, not text"))
+        #expect(outcome.errors.contains("for a capture use `blescan replay`"))
+    }
+
     @Test func anEventWithoutReports() async throws {
         let outcome = try await BuiltProgram.run(["decode", "--hex", "043e0101"])
         #expect(outcome.status == 65)

@@ -137,7 +137,7 @@ struct ReplaySessionTests {
         "A recording of a server is refused: there is no client to check",
         arguments: [
             "role: peripheral\n\n< 02 0502\n> 03 0502\n", "> 0a 0300\n< 0b 01\n",
-            "serving Belt on unix:/tmp/belt; ^C ends it\n# 2026-11-21\n> 12 0400 0100\n< 13\n< 1d 0300 01\n> 1e\n",
+            "serving: Belt on unix:/tmp/belt; ^C ends it\n# 2026-11-21\n> 12 0400 0100\n< 13\n< 1d 0300 01\n> 1e\n",
         ])
     func aRecordingOfAServerIsRefused(_ text: String) async throws {
         let folder = try TestFolder()
@@ -150,6 +150,11 @@ struct ReplaySessionTests {
                 == "blescan: \(folder["served"]) was recorded by a server, such as `blescan serve`, "
                 + "and --check checks clients\n"
                 + "hint: Check a recording of the client; `blescan replay \(folder["served"])` prints this one.\n")
+        // Its fixture is that of a server too.
+        let fixture = folder["fixture.dialogue"]
+        #expect(try await BuiltProgram.run(["replay", folder["served"], "--as-fixture", fixture]).status == 0)
+        let again = try await BuiltProgram.run(["replay", fixture, "--check"])
+        #expect(again.status == 1 && again.errors.contains("was recorded by a server"), "\(again.errors)")
     }
 
     @Test("A client that also serves its peer is checked")

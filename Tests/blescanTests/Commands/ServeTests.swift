@@ -47,7 +47,7 @@ import Testing
             #expect(outcome.status == 0)
             #expect(
                 outcome.errors
-                    == #"serving \u{1b}[31mEVIL on unix:\#(folder.path)/s\u{1b}[2J; ^C ends it"# + "\n")
+                    == #"serving: \u{1b}[31mEVIL on unix:\#(folder.path)/s\u{1b}[2J; ^C ends it"# + "\n")
         }
     }
 
@@ -204,6 +204,18 @@ import Testing
             try await Self.subscribeOften(phone, value)
         }
         #expect(String(decoding: printed, as: UTF8.self).contains("Write Request (0x12)"))
+    }
+
+    @Test func theMessagesOfATraceAreADialogue() async throws {
+        let printed = try await Self.linesThatNobodyReads(
+            "fff1 read", ["--for", "60s", "--trace"], of: .messages
+        ) { phone, value in
+            _ = try await phone.request([0x0A, UInt8(truncatingIfNeeded: value), UInt8(truncatingIfNeeded: value >> 8)])
+        }
+        let text = String(decoding: printed, as: UTF8.self)
+        let dialogue = try Dialogue(text)
+        #expect(dialogue.header("serving")?.hasSuffix(" on the adapter; ^C ends it") == true, "\(text)")
+        #expect(!dialogue.steps.isEmpty)
     }
 
     /// The database has the last one by the time that the first is printed.

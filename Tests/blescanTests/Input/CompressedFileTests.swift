@@ -87,6 +87,11 @@ import Testing
         try await shell("gzip -c \"$0\" > \"$1\"", packed, folder["twice.gz"])
         let outcome = try await BuiltProgram.run(["replay", folder["twice.gz"]])
         #expect(outcome.status == 65 && outcome.errors.contains("is compressed twice"))
+        // One line, which is too long.
+        try await shell(
+            "{ printf '\\037\\213'; head -c 70000 /dev/zero | tr '\\0' A; } | gzip > \"$0\"", folder["long.gz"])
+        let decoded = try await BuiltProgram.run(["decode", folder["long.gz"]])
+        #expect(decoded.status == 65 && decoded.errors.contains("for a capture use `blescan replay`"))
     }
 
     /// The name of the file is no word of a command, and no option.

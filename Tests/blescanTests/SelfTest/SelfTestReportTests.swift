@@ -110,6 +110,16 @@ import Testing
         try Golden.expect(lines.map { $0 + "\n" }.joined(), matches: "selftest-\(width).txt")
     }
 
+    @Test func theScreenFitsWithoutUnicode() {
+        var judgement = SelfTestJudgement(.fit, "on, off")
+        judgement.remark("it reports nothing after a restart", "W32")
+        let report = Self.report { $0.results = [Self.result(.scanSwitch, judgement)] }
+        for width in 40...100 as ClosedRange<Int> {
+            let lines = SelfTestScreen(width: width, isUnicode: false).lines(of: report)
+            #expect(lines.count > 2 && lines.allSatisfy { $0.ascii.count <= width }, "\(lines)")
+        }
+    }
+
     @Test func theVerdictIsInColour() throws {
         var judgement = SelfTestJudgement(.fit, "on, off")
         judgement.remark("it refuses the extended scan", "W04")

@@ -689,6 +689,28 @@ import Testing
         }
     }
 
+    /// The status and the code of the other commands, whether its owner is seen before it is opened or not.
+    @Test(arguments: [true, false]) func anAdapterThatAnotherProgramHasIsBusy(isOwnerSeen: Bool) async throws {
+        let failure = await #expect(throws: Failure.self) {
+            _ = try await Self.report(changing: { machine, _ in
+                let facts = machine.facts
+                if isOwnerSeen {
+                    machine.facts = {
+                        var found = await facts()
+                        found.radio.openers = [SocketOpener(program: "bumble", kind: .user, adapter: 0)]
+                        return found
+                    }
+                } else {
+                    machine.system.open = { _ throws(SystemCallError) in
+                        throw SystemCallError(call: "bind", errno: EBUSY)
+                    }
+                }
+            })
+        }
+        #expect(failure?.status == .timedOut && failure?.code == "busy")
+        #expect(failure?.message.contains("exclusive access") == true)
+    }
+
     @Test func anAdapterThatIsNotThereIsNamed() async throws {
         let failure = try await Self.refusal(SelfTestPlan(), .named("hci7")) { _ in }
         #expect(failure?.status == .noAdapter && failure?.hint?.contains("hci0") == true)

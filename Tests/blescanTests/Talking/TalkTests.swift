@@ -635,6 +635,23 @@ import Testing
         #expect(line.take(0x0A) == .line(.whole("b")), "the rest of it is no line")
     }
 
+    /// What is left of it is the beginning of another operation, until all of it is gone.
+    @Test(arguments: [
+        ("\u{7F}\u{7F}", true), ("\u{01}\u{04}\u{04}", true), ("\u{1B}[A\u{1B}[B\u{7F}\u{7F}", true),
+        ("\u{1B}[A", false), ("\u{15}b", false), ("\u{17}b", false),
+    ])
+    func aLineThatWasTooLongIsNotTakenAfterDeleting(_ keys: String, _ isTooLong: Bool) {
+        var line = line()
+        for byte in "b\n".utf8 { _ = line.take(byte) }
+        for _ in 0..<4098 { _ = line.take(0x61) }
+        for byte in keys.utf8 { _ = line.take(byte) }
+        #expect(line.take(0x0A) == .line(isTooLong ? .tooLong("more than 4096 characters") : .whole("b")))
+        // Nothing was dropped of a line that had room.
+        for _ in 0..<4097 { _ = line.take(0x61) }
+        _ = line.take(0x7F)
+        #expect(line.take(0x0A) == .line(.whole(String(repeating: "a", count: 4096))))
+    }
+
     @Test func theEndIsAnEmptyLinesOnly() {
         var line = line()
         #expect(line.take(0x04) == .end)
