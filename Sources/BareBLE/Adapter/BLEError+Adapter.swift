@@ -124,7 +124,7 @@ extension BLEError {
                     "A link may be up that nobody holds. If the peer stays silent, switch the adapter off and on as root: "
                     + "`hciconfig \(adapter) down && hciconfig \(adapter) up`.", origin: .adapter)
         case .cancelUnconfirmed(let reason), .endUnreported(let reason):
-            self.init(reason, peer: peer, adapter: adapter, links: links)
+            self.init(reason, peer: peer, adapter: adapter, links: links, isOtherInitiating: isOtherInitiating)
         case .refused(let failure):
             self.init(failure, subject: adapter, during: "connect")
         case .failed(let status):
