@@ -1,7 +1,7 @@
 """A read through CoreBluetooth, from the call to the callback on the program's queue, against BareBLE's own read.
 
-Both read the same virtual device, on the loop of the same process, in turns. The threshold is for one processor. On several the
-wake-ups of threads decide, and what these cost depends on the machine: those figures are shown beside it.
+Both read the same virtual device on the loop of the same process, in turns, and both change threads twice for each read. The threshold
+is for one processor. What a wake-up of a thread costs on several depends on the machine: those figures are shown beside it.
 """
 
 import os
