@@ -22,9 +22,12 @@ struct SelfTestLinkLimit: Hashable, Sendable {
 
     private static let expected = 5
 
+    /// Whether the peer has ended the check before there were enough links to judge by.
+    private var isInconclusive: Bool { held < Self.expected && refusal == nil && obstacle != nil }
+
     func judged() -> SelfTestJudgement {
         var judgement = SelfTestJudgement(
-            .fit,
+            isInconclusive ? .note : .fit,
             "\(held.counted("link")) at once, \(alive) of them after 5 s"
                 + (refusal.map { ", the next one refused with \(Hex.encode([$0]))" } ?? "")
                 + (obstacle.map { "; \($0)" } ?? ""),
@@ -36,7 +39,7 @@ struct SelfTestLinkLimit: Hashable, Sendable {
             judgement.remark("no link could be made\(failure.map { ": \($0)" } ?? "")", verdict: .unfit)
         } else if alive < held {
             judgement.remark("\((held - alive).counted("link")) ended within 5 s", "W48", verdict: .unfit)
-        } else if held < Self.expected, obstacle == nil {
+        } else if held < Self.expected, !isInconclusive {
             judgement.remark("only \(held.counted("link")) at once; \(Self.expected) are expected", "W49")
         } else if held < wanted, refusal != nil {
             judgement.quirk("W49")

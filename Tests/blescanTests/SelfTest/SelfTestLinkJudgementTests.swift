@@ -140,6 +140,17 @@ import Testing
         #expect(SelfTestLinkLimit(wanted: 8).judged().verdict == .unfit)
     }
 
+    @Test func fewLinksAreNoVerdictWhereThePeerHasEndedTheCheck() {
+        let few = SelfTestLinkLimit(held: 4, alive: 4, wanted: 8, obstacle: "hci1 cannot advertise").judged()
+        #expect(few.verdict == .note && few.quirks.isEmpty)
+        let enough = SelfTestLinkLimit(held: 5, alive: 5, wanted: 8, obstacle: "hci1 cannot advertise").judged()
+        #expect(enough.verdict == .fit)
+        let refused = SelfTestLinkLimit(held: 4, alive: 4, wanted: 8, refusal: 0x09, obstacle: "hci1 is gone").judged()
+        #expect(refused.verdict == .remark && refused.quirks == ["W49"])
+        let ended = SelfTestLinkLimit(held: 4, alive: 3, wanted: 8, obstacle: "hci1 cannot advertise").judged()
+        #expect(ended.verdict == .unfit)
+    }
+
     @Test func advertisingIsDescribed() {
         let reply = SelfTestChannel.Reply(end: .status(0x0C))
         #expect(SelfTestAdvertising(whileLinked: reply).judged().quirks == ["W40"])
