@@ -50,6 +50,54 @@ import Testing
         }
     }
 
+    /// The times of the program are real. Each step is waited for, so that it does not matter how long they take.
+    @Test func aWalkFindsLosesConnectsAndAssembles() async throws {
+        try await Bench.run { bench in
+            let device = VirtualDevice(
+                name: "Walk",
+                services: [
+                    VirtualService(
+                        "6e400001-b5a3-f393-e0a9-e50e24dcca9e",
+                        [
+                            VirtualCharacteristic(
+                                "9d5a0006-3c7e-4b1f-8a26-e4710c95b3d8", .read, value: Array("1.2".utf8)),
+                            VirtualCharacteristic(
+                                "6e400002-b5a3-f393-e0a9-e50e24dcca9e", .write,
+                                onWrite: .echo("6e400003-b5a3-f393-e0a9-e50e24dcca9e")),
+                            VirtualCharacteristic("6e400003-b5a3-f393-e0a9-e50e24dcca9e", .notify),
+                        ])
+                ], maximumMTU: 23)
+            let peripheral = await bench.radio.add(device)
+            let walk = DeviceWalk(queue: bench.queue, expiry: 0.2)
+            let (stream, sink) = AsyncStream.makeStream(of: String.self)
+            bench.queue.sync { walk.onStep = { sink.yield($0) } }
+            var steps = stream.makeAsyncIterator()
+            walk.start()
+            while let step = await steps.next(), step != "found" {}
+            await bench.radio.move(peripheral, to: .outOfRange)
+            while let step = await steps.next(), step != "lost" {}
+            walk.connect(timeout: 0.05)
+            #expect(await steps.next() == "timed out")
+            #expect(await steps.next() == "disconnected true")
+            await bench.radio.move(peripheral, to: .near)
+            walk.connect(timeout: 600)
+            #expect(await steps.next() == "connected")
+            #expect(await steps.next() == "version 1.2")
+            #expect(await steps.next() == "listening")
+            let request = Data((0..<60).map { UInt8($0) })
+            walk.request(request)
+            var received: [String] = []
+            while let step = await steps.next() {
+                received.append(step)
+                if received.contains("response"), received.contains("written true") { break }
+            }
+            #expect(received.filter { $0 == "part" }.count == 3)
+            #expect(bench.queue.sync { walk.response } == request)
+            walk.stop()
+            #expect(await steps.next() == "disconnected true")
+        }
+    }
+
     @Test func anAsyncWrapperEchoes() async throws {
         try await Bench.run { bench in
             _ = await bench.radio.add(.uart)
