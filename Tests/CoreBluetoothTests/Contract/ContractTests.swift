@@ -1805,9 +1805,10 @@ import Testing
             let identifier = try await bench.connect(manager, recorder).identifier
             recorder.forget()
             var dropped: [(recorder: CallbackRecorder, count: Int)] = []
-            for number in 0..<100 {
+            var peripherals: [WeakReference] = []
+            for number in 0..<1_000 {
                 let recorder = CallbackRecorder(bench.time)
-                let reference = WeakReference()
+                let (reference, peripheralReference) = (WeakReference(), WeakReference())
                 do {
                     let manager = CBCentralManager(delegate: recorder, queue: bench.queue)
                     reference.object = manager
@@ -1815,9 +1816,10 @@ import Testing
                     manager.scanForPeripherals(
                         withServices: nil, options: [CBCentralManagerScanOptionAllowDuplicatesKey: true])
                     let peripheral = try #require(manager.retrievePeripherals(withIdentifiers: [identifier]).first)
+                    peripheralReference.object = peripheral
                     peripheral.delegate = recorder
                     manager.connect(peripheral)
-                    try await bench.time.clock.sleep(for: .milliseconds(10 * number))
+                    try await bench.time.clock.sleep(for: .milliseconds(number))
                     _ = (manager, peripheral)
                 }
                 recorder.forget()
@@ -1825,9 +1827,11 @@ import Testing
                 bench.queue.sync {}
                 #expect(reference.object == nil)
                 dropped.append((recorder, recorder.lines.count))
+                peripherals.append(peripheralReference)
             }
             try await bench.time.clock.sleep(for: .seconds(60))
             for (recorder, count) in dropped { #expect(recorder.lines.count == count, "\(recorder.lines)") }
+            #expect(peripherals.count { $0.object != nil } == 0)
             #expect(await !device.isConnected)
         }
     }
