@@ -73,8 +73,17 @@ import Testing
         Manner(name: "G05 a range that ends ahead of its beginning", opcode: group) { _, _ in
             [[0x11, 6, 9, 0, 5, 0, 0, 0x18]]
         },
+        Manner(name: "G06 a service at the last handle", opcode: group) { _, _ in
+            [[0x11, 6, 0xFF, 0xFF, 0xFF, 0xFF, 0xF0, 0xFF]]
+        },
         Manner(name: "G07 a service without an end", opcode: group) { request, responses in
             request[1] > 1 || request[2] > 0 ? responses : [[0x11, 6, 1, 0, 0xFF, 0xFF, 0xF0, 0xFF]]
+        },
+        Manner(name: "G08 services out of order that overlap", opcode: group) { request, responses in
+            request[1] > 1 || request[2] > 0 ? responses : [[0x11, 6, 5, 0, 9, 0, 0xF0, 0xFF, 1, 0, 6, 0, 0xF1, 0xFF]]
+        },
+        Manner(name: "G10 a service at each handle", opcode: group) { request, _ in
+            [[0x11, 6, request[1], request[2], request[1], request[2], 0xF0, 0xFF]]
         },
         Manner(name: "G12 a value with the handle 0", opcode: characteristic) { request, _ in
             [[0x09, 7, request[1], request[2], 2, 0, 0, 0xF1, 0xFF]]
@@ -87,7 +96,8 @@ import Testing
     @Test(
         .row(
             "T01", "T02", "T03", "T04", "T05", "T06", "T10", "T11", "T12", "T13", "T14", "T15", "T16", "T18", "T19",
-            "T21", "T24", "T29", "T31", "G01", "G02", "G03", "G04", "G05", "G07", "G12", "G13"), arguments: manners)
+            "T21", "T24", "T29", "T31", "G01", "G02", "G03", "G04", "G05", "G06", "G07", "G08", "G10", "G12", "G13"),
+        arguments: manners)
     func eachCallIsReportedOnceOrTheLinkEnds(_ manner: Manner) async throws {
         try await Bench.run { bench in
             let sensor = VirtualDevice(

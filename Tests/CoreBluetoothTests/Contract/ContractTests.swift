@@ -799,7 +799,7 @@ import Testing
     }
 
     /// The queue of the first manager runs nothing meanwhile. The other manager shows what has arrived.
-    @Test func s9ABlockedQueueKeepsTheOrderOfValuesCallsAndTheEnd() async throws {
+    @Test(.row("T17")) func s9ABlockedQueueKeepsTheOrderOfValuesCallsAndTheEnd() async throws {
         try await Bench.run { bench in
             let device = await bench.radio.add(deviceWithTwoSensors, latency: .zero)
             let (first, one) = try await bench.manager()
