@@ -2,9 +2,10 @@
 // swift-format-ignore-file: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation, NeverForceUnwrap
 
 // Both roles for the command line, for the tests on the kernel's sockets: `corebluetooth-walk read` finds a heart-rate
-// belt, reads its location, receives three values and disconnects; `corebluetooth-walk serve` offers a temperature
-// until it is ended, and `corebluetooth-walk measure` reads it, receives one and disconnects; `corebluetooth-walk echo`
-// offers a channel on encrypted links until it is ended. Each step is a line.
+// belt, reads its location, receives three values and disconnects, and `corebluetooth-walk keep` stays subscribed until
+// it is ended; `corebluetooth-walk serve` offers a temperature until it is ended, and `corebluetooth-walk measure` reads
+// it, receives one and disconnects; `corebluetooth-walk echo` offers a channel on encrypted links until it is ended.
+// Each step is a line.
 
 import ClientInSwift5
 import CoreBluetooth
@@ -23,6 +24,9 @@ case "read":
         if step.hasPrefix("disconnected") { exit(step == "disconnected true" ? 0 : 1) }
     }
     reader.start()
+case "keep":
+    reader.onStep = { print($0) }
+    reader.start()
 case "serve":
     thermometer.onStep = { print($0) }
     thermometer.start()
@@ -37,7 +41,7 @@ case "echo":
     channelEcho.onStep = { print($0) }
     channelEcho.start()
 default:
-    print("usage: corebluetooth-walk read|serve|measure|echo")
+    print("usage: corebluetooth-walk read|keep|serve|measure|echo")
     exit(64)
 }
 RunLoop.main.run()

@@ -6,11 +6,13 @@ import contextlib
 import shutil
 
 import bluez
+from belts import BeltLog
 from harness import *
 from test_centrals import (
     BONDS, CHANNEL_WITHOUT_AUTHENTICATION, CHANNEL_WITHOUT_ENCRYPTION, FIRST, LONG, OWN, PSM, Shell, attribute, begin, do,
     forget_bonds, gatttool, quiet,
 )
+from tracing import check_idle
 
 WALK, SCANNERS = os.environ["COREBLUETOOTH_WALK"], os.environ["COREBLUETOOTH_SCANNERS"].split(":")
 READ, SENT = b"21.5", b"22.0"  # what the thermometer of the sample returns, and what it sends to a subscriber
@@ -45,6 +47,27 @@ def an_ios_program_finds_reads_and_subscribes_to_a_belt_of_bumble():
         ["ready", "found Belt", "connected", "service 180D", "notifying true", "location 1", "disconnected true"], "steps")
     assert lines.count("rate") >= 3, lines
     assert lines.index("rate") > lines.index("notifying true"), lines
+
+
+@test
+def an_ios_program_that_is_subscribed_makes_no_system_calls_while_nothing_comes():
+    log = BeltLog()
+    radio("tell Belt rest")
+    until(lambda: log.count("told to rest") == 1, "the belt does not rest")
+    program = Program("keep", program=WALK)
+    steps = ["ready", "found Belt", "connected", "service 180D", "notifying true", "location 1"]
+    try:
+        program.wait_for(lambda lines: lines == steps, "it is subscribed")
+        check_idle(program.child.pid)
+        same(log.count("beat"), 0, "values that the belt has sent")
+        # It was subscribed all the time.
+        radio("tell Belt beat")
+        program.wait_for(lambda lines: lines[:len(steps)] == steps and lines[len(steps):][:1] == ["rate"], "a value comes")
+        same([log.count("connected"), log.count("subscribed")], [1, 1], "links and subscriptions")
+    finally:
+        radio("tell Belt beat")
+        program.child.kill()
+        program.finish()
 
 
 @test

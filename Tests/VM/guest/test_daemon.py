@@ -9,15 +9,13 @@ from pathlib import Path
 
 from belts import *
 from managers import ServiceManager
-from tracing import SystemCalls
+from tracing import check_idle
 
 CYCLES = int(os.environ.get("VM_CYCLES", "100"))
 CYCLE_PAUSE = max(50, CYCLES // 10)
 # kB. 900 cycles after the warm-up were measured to add 4; one object of a link that remained in each would add more
 # than this in 50.
 MEMORY_TOLERANCE = 128
-# Of 10 s each: longer than the 30 s for the response to a request.
-QUIET_STRETCHES = 4
 HCI_DEVICE_INFO = 0x800448D3
 LISTENER, RECOVER = os.environ["ADVERTISEMENT_LOGGER"], os.environ["BAREBLE_RECOVER"]
 HELPER_SOCKET = Path("/run/bareble/recover.socket")
@@ -284,15 +282,7 @@ def ten_idle_links_make_no_system_calls():
     program = Program("idle", *CROWD, program=TRIALS, timeout=300)
     try:
         program.wait_for(lambda lines: sum(line.startswith("began ") for line in lines) == 10, "ten subscriptions")
-        # Remaining work of the beginning ends first: the check that each link is stable, and the timers of requests
-        # that have long received their responses, which fire 30 s after them. So one quiet interval proves nothing, but
-        # all of these in a row cover every such timer.
-        stretches = []
-        while len(stretches) < 15 and [bool(calls) for calls in stretches[-QUIET_STRETCHES:]] != [False] * QUIET_STRETCHES:
-            with SystemCalls(program.child.pid) as calls:
-                time.sleep(10)
-            stretches.append(calls.made)
-        same([calls for calls in stretches[-QUIET_STRETCHES:] if calls], [], f"system calls in {QUIET_STRETCHES} x 10 s")
+        check_idle(program.child.pid)
         same(len(program.lines), 10, "lines that it wrote")
     finally:
         program.child.kill()

@@ -3,7 +3,13 @@
 import os
 import re
 import subprocess
+import time
 from pathlib import Path
+
+from harness import same
+
+# Of 10 s each: longer than the 30 s for the response to a request.
+QUIET_STRETCHES = 4
 
 
 class SystemCalls:
@@ -34,3 +40,18 @@ class SystemCalls:
         self.made = [line for line in calls if not own.search(line)]
         assert len(self.made) < len(calls), "the kernel's tracing has seen nothing at all"
         self.set("set_event_pid", "")
+
+
+def check_idle(process):
+    """Checks that a process ends up making no system calls: so nothing wakes it up either.
+
+    Remaining work of the beginning ends first: the check that each link is stable, and the timers of requests that have
+    long received their responses, which fire 30 s after them. So one quiet interval proves nothing, but all of these in
+    a row cover every such timer.
+    """
+    stretches = []
+    while len(stretches) < 15 and [bool(calls) for calls in stretches[-QUIET_STRETCHES:]] != [False] * QUIET_STRETCHES:
+        with SystemCalls(process) as calls:
+            time.sleep(10)
+        stretches.append(calls.made)
+    same([calls for calls in stretches[-QUIET_STRETCHES:] if calls], [], f"system calls in {QUIET_STRETCHES} x 10 s")

@@ -2,6 +2,8 @@
 
 Its beats per minute are a count that goes up by one with each beat that it sends, over all links: a beat that is lost or comes
 twice shows. The log, a JSON object a line in /run/vm/peers/Belt.log, has each link, request and beat in their order.
+
+From `tell Belt rest` to `tell Belt beat` (radio.py) it sends nothing; the log has both.
 """
 
 import asyncio
@@ -18,8 +20,11 @@ PAUSE = 0.1  # seconds from beat to beat
 
 
 class Belt:
+    name = "Belt"
+
     def __init__(self):
         self.count = FIRST_BEAT
+        self.is_resting = False
         self.tasks = set()
         self.log = open(PEERS / "Belt.log", "w", buffering=1)
         self.service = HeartRateService(
@@ -30,6 +35,10 @@ class Belt:
 
     def note(self, event, **more):
         self.log.write(json.dumps({"event": event, **more}) + "\n")
+
+    async def obey(self, text):
+        self.is_resting = text == "rest"
+        self.note(f"told to {text}")
 
     def watch(self, made):
         """Notes what comes, and hands it on to Bumble's server as it is."""
@@ -59,21 +68,22 @@ class Belt:
     async def send_beats(self, bearer):
         server = self.device.gatt_server
         while server.subscribers.get(bearer, {}).get(self.beat.handle, b"\0")[0] & 1:
-            self.note("beat", number=self.count)
-            measurement = HeartRateService.HeartRateMeasurement(self.count, True)
-            self.count += 1
-            await self.device.notify_subscriber(bearer, self.beat, measurement)
+            if not self.is_resting:
+                self.note("beat", number=self.count)
+                measurement = HeartRateService.HeartRateMeasurement(self.count, True)
+                self.count += 1
+                await self.device.notify_subscriber(bearer, self.beat, measurement)
             await asyncio.sleep(PAUSE)
 
 
 async def start(air, controller_class, legacy):
     PEERS.mkdir(parents=True, exist_ok=True)
     belt = Belt()
-    made, _ = await device("Belt", ADDRESS, air, controller_class, legacy, [belt.service], strength=-55)
+    made, _ = await device(belt.name, ADDRESS, air, controller_class, legacy, [belt.service], strength=-55)
     belt.watch(made)
     advertised = AdvertisingData([
         FLAGS, (AdvertisingData.COMPLETE_LIST_OF_16_BIT_SERVICE_CLASS_UUIDS, bytes.fromhex("0d18")),
         (AdvertisingData.COMPLETE_LOCAL_NAME, b"Belt")])
     await made.start_advertising(
         auto_restart=True, advertising_data=bytes(advertised), advertising_interval_min=60, advertising_interval_max=60)
-    return belt
+    return [belt]
