@@ -131,8 +131,9 @@ struct Decode: AsyncParsableCommand {
             Console.out(JSONLine(input, line: line).bytes)
         } else {
             if !isFirst { Console.out("") }
-            let table = AdvertisementTable.text(of: input, line: line, isAlone: isAlone)
-            Console.out(AdvertisementTable.painted(table, color.look))
+            // Spelled before it is laid out: in ASCII it may be wider.
+            let table = Console.spelled(AdvertisementTable.text(of: input, line: line, isAlone: isAlone))
+            Console.out(AdvertisementTable.painted(table, color.look, in: Console.resultWidth))
         }
     }
 }
