@@ -179,10 +179,12 @@ extension Peripheral {
             return found.valueHandle
         }
         let other: CharacteristicProperties = kind == .withResponse ? .writeWithoutResponse : .write
+        // Of a value that cannot be written at all, the kind of the write is no reason.
+        let isWritable = !found.properties.isDisjoint(with: [other, .authenticatedSignedWrites])
+        let way = kind == .withResponse ? " with response" : " without response"
         throw BLEError(
             .notSupported, subject: name, during: context.operation,
-            because: "it is not writable \(kind == .withResponse ? "with" : "without") response "
-                + "(properties: \(found.properties))",
+            because: "it is not writable\(isWritable ? way : "") (properties: \(found.properties))",
             hint: found.properties.contains(other)
                 ? "Write it \(kind == .withResponse ? "without" : "with") response." : nil)
     }

@@ -79,6 +79,9 @@ struct Decode: AsyncParsableCommand {
             }
             guard let line = lines.next() else { break }
             number += 1
+            if number == 1, lines.beginning.starts(with: InputFile.compressed) {
+                throw InputFile.compressedTwice(name)
+            }
             if case .whole(let text) = line, Self.isSkipped(text) { continue }
             let input = DecodedInput(line)
             if !input.isDecoded { undecoded += 1 }
@@ -103,7 +106,7 @@ struct Decode: AsyncParsableCommand {
                     hint: "Give the bytes with --hex, or a file with one payload in each line.", status: .notFound))
         }
         // A line of a capture may be too long, or hexadecimal by chance.
-        let isCapture = Recording.isCaptureOrCompressed(lines.beginning)
+        let isCapture = Recording.isCapture(lines.beginning)
         if read > 0, isCapture || !isText {
             throw Failure(
                 message: isCapture ? "\(name) is a capture, not text" : "no line of \(name) is hexadecimal",
@@ -131,8 +134,9 @@ struct Decode: AsyncParsableCommand {
             Console.out(JSONLine(input, line: line).bytes)
         } else {
             if !isFirst { Console.out("") }
-            let table = AdvertisementTable.text(of: input, line: line, isAlone: isAlone)
-            Console.out(AdvertisementTable.painted(table, color.look))
+            // Spelled before it is laid out: in ASCII it may be wider.
+            let table = Console.spelled(AdvertisementTable.text(of: input, line: line, isAlone: isAlone))
+            Console.out(AdvertisementTable.painted(table, color.look, in: Console.resultWidth))
         }
     }
 }

@@ -79,6 +79,10 @@ struct Doctor: AsyncParsableCommand {
         if recording.record != nil, connect == nil {
             throw ValidationError("--record records a connection; name the peer with --connect.")
         }
+        if report, recording.record != nil {
+            throw ValidationError(
+                "The file of --record has everything in clear, --report or not. Leave one of them out.")
+        }
         if let root, !SystemFiles.isFolder(root) {
             throw ValidationError("\(root): no such folder.")
         }

@@ -99,16 +99,12 @@ struct Notify: AsyncParsableCommand {
             if !command.options.json { Console.note("unsubscribed") }
             return (count, Task.isCancelled)
         }
-        try limit.expect(received, isInterrupted: isInterrupted, "came")
-        if let duration = limit.duration, received == 0, !isInterrupted {
-            throw Failure(
-                message: "no value came in \(duration.words)",
-                hint: after.isEmpty
-                    ? "The peer sends when something changes, or after a write: allow more time with --for, or write with "
-                        + "--after."
-                    : "The peer sends when something changes; allow more time with --for.",
-                status: .notFound)
-        }
+        let advice =
+            after.isEmpty
+            ? "The peer sends when something changes, or after a write: allow more time with --for, or write with "
+                + "--after."
+            : "The peer sends when something changes; allow more time with --for."
+        try limit.expect(received, isInterrupted: isInterrupted, "came", advice: advice)
     }
 
     /// Writes with a response where the characteristic has one.

@@ -113,12 +113,11 @@ struct Read: AsyncParsableCommand {
         let labels = AttributeLabels(
             readings.map { ($0.handle, $0.uuid) },
             isAlone: reading.isAlone && !readings.contains(where: \.isOfService))
-        let columns = Console.isTerminal ? Console.width ?? 80 : nil
         if let header = output.header { Console.out(header) }
         for reading in readings {
             let lines = output.lines(
                 ofReading: reading.value, at: reading.handle, labels.uuids[reading.handle],
-                label: labels.text(of: reading.handle), in: columns)
+                label: labels.text(of: reading.handle))
             for line in lines { Console.out(line) }
         }
     }

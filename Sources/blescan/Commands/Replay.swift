@@ -156,7 +156,6 @@ struct Replay: AsyncParsableCommand {
         try validateScreen()
         if mode.asScan {
             _ = try lines.format(orJSON: json)
-            try filters.validate(with: lines)
             let others = modes + [mode.asFixture.map { _ in "--as-fixture" }, mode.screen ? "--screen" : nil]
             if let other = others.compactMap(\.self).first {
                 throw ValidationError("--as-scan prints lines of a scan; leave out \(other).")

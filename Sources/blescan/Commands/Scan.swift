@@ -80,7 +80,6 @@ struct Scan: AsyncParsableCommand {
 
     func validate() throws {
         let format = try lines.format(orJSON: json)
-        try filters.validate(with: lines)
         if passive && longRange { throw ValidationError("--long-range scans actively; leave out --passive.") }
         if lines.redact, recording.record != nil {
             throw ValidationError(
@@ -131,8 +130,7 @@ struct Scan: AsyncParsableCommand {
             limit: lines.count, recovery: recover, to: output)
         return try await withTaskCancellationHandler {
             try await report.run(
-                central.scan(filters.filter, settings, duration: duration?.duration), each: lines.each ?? .change,
-                heartbeat: heartbeat?.duration)
+                central.scan(filters.filter, settings, duration: duration?.duration), heartbeat: heartbeat?.duration)
         } onCancel: {
             output.giveUp()
         }

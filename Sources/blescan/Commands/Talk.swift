@@ -75,7 +75,7 @@ struct Talk: AsyncParsableCommand {
                     isPaired: command.options.pair, findsTypes: false),
                 OperationOutput(
                     peer: peer.description, form: command.options.json ? .json : .plain, look: command.color.look,
-                    namesOperations: true),
+                    namesOperations: true, columns: { Console.resultWidth }),
                 to: output)
             let result = await Result.of {
                 try await withTaskCancellationHandler {

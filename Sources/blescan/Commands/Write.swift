@@ -55,7 +55,10 @@ struct Write: AsyncParsableCommand {
             return (handle, handle.flatMap { database?.type(at: $0) })
         }
         Console.out(
-            OperationOutput(peer: peer.description, form: options.json ? .json : .plain, look: color.look)
-                .line(ofWriting: bytes, to: attribute, at: handle, uuid, kind))
+            OperationOutput(
+                peer: peer.description, form: options.json ? .json : .plain, look: color.look,
+                columns: { Console.resultWidth }
+            )
+            .line(ofWriting: bytes, to: attribute, at: handle, uuid, kind))
     }
 }

@@ -91,6 +91,11 @@ struct InputFile: ~Copyable {
     /// The beginning of a file that gzip has compressed.
     static let compressed: [UInt8] = [0x1F, 0x8B]
 
+    /// Returns the failure of a file whose contents are compressed as well: they were unpacked once.
+    static func compressedTwice(_ name: String) -> Failure {
+        Failure(message: "\(name) is compressed twice", hint: "Decompress it once first: `gunzip`.", status: .badData)
+    }
+
     /// Reads once.
     static func chunk(_ descriptor: Int32, _ size: Int = chunkSize) -> Chunk {
         var bytes = [UInt8](repeating: 0, count: size)

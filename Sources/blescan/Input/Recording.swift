@@ -23,9 +23,7 @@ enum Recording {
             throw Failure(message: "\(InputFile.name(of: path)) is empty", hint: hint, status: .badData)
         }
         if first.starts(with: InputFile.compressed) {
-            throw Failure(
-                message: "\(InputFile.name(of: path)) is compressed twice",
-                hint: "Decompress it once first: `gunzip`.", status: .badData)
+            throw InputFile.compressedTwice(InputFile.name(of: path))
         }
         guard isCapture(first) else {
             while first.count <= longestDialogue, let chunk = try chunks.next() { first += chunk }
@@ -56,12 +54,8 @@ enum Recording {
     /// The number of bytes that identify every capture format.
     static let longestMagic = 8
 
-    /// Returns whether the first `longestMagic` bytes of a file are those of a capture, also of one that is compressed.
-    static func isCaptureOrCompressed(_ beginning: [UInt8]) -> Bool {
-        beginning.starts(with: InputFile.compressed) || isCapture(beginning)
-    }
-
-    private static func isCapture(_ beginning: [UInt8]) -> Bool {
+    /// Returns whether the first `longestMagic` bytes of a file are those of a capture.
+    static func isCapture(_ beginning: [UInt8]) -> Bool {
         var reader = CaptureReader()
         reader.append(beginning)
         do throws(CaptureError) {

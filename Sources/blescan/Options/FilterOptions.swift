@@ -38,13 +38,6 @@ struct FilterOptions: ParsableArguments {
         if name == "" { throw ValidationError("--name takes a part of a name.") }
     }
 
-    /// - Throws: `ValidationError` for an option of the lines that `--sensors` contradicts.
-    func validate(with lines: LineOptions) throws {
-        if sensors, lines.each == .device {
-            throw ValidationError("--sensors prints measurements as they change; leave out --each device.")
-        }
-    }
-
     /// The given options, in their spelling.
     var given: [String] {
         [

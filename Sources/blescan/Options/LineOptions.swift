@@ -84,7 +84,7 @@ struct LineOptions: ParsableArguments {
             fields: fields?.fields ?? CSVField.usual, redaction: redact ? AdvertisementRedaction() : nil,
             // An RSSI that is asked for is news by itself.
             leavesOutRepetitions: each != .packet, comparesRSSI: fields != nil, onlySensors: onlySensors,
-            look: look)
+            isOncePerDevice: each == .device, look: look)
     }
 
     /// The given options, in their spelling.

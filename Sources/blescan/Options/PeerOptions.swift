@@ -61,15 +61,31 @@ struct LimitOptions: ParsableArguments {
         if let count, count < 1 { throw ValidationError("--count takes a number from 1.") }
     }
 
-    /// Ends a command that has fewer values than requested.
+    /// Ends a command that has fewer values than requested, or none in its time.
     ///
-    /// - Throws: `CancellationError` after ^C; else `Failure`, which says what could not be done: "came",
-    ///   "could be read".
-    func expect(_ number: Int, isInterrupted: Bool, _ verb: String) throws {
-        guard let count, number < count else { return }
-        if isInterrupted { throw CancellationError() }
+    /// A number that is not reached is a time-out: the time was over first. A time alone is how long to look, and then
+    /// nothing was found, as by a scan.
+    ///
+    /// - Parameters:
+    ///   - verb: What could not be done: "came", "could be read".
+    ///   - advice: The hint where there is no value at all.
+    /// - Throws: `CancellationError` after ^C, if a number was requested; else `Failure`.
+    func expect(
+        _ number: Int, isInterrupted: Bool, _ verb: String, advice: String = "Allow more time with --for."
+    ) throws {
+        guard number < count ?? (duration == nil ? 0 : 1) else { return }
+        if isInterrupted {
+            // Without a number the user decides when it is enough.
+            if count == nil { return }
+            throw CancellationError()
+        }
+        let status: ExitStatus = count == nil ? .notFound : .timedOut
+        guard number > 0, let count else {
+            let time = duration.map { " in \($0.words)" } ?? ""
+            throw Failure(message: "no value \(verb)\(time)", hint: advice, status: status)
+        }
         throw Failure(
-            message: number == 0 ? "no value \(verb)" : "only \(number) of \(count.counted("value")) \(verb)",
-            hint: "Allow more time with --for\(number == 0 ? "" : ", or ask for fewer").", status: .timedOut)
+            message: "only \(number) of \(count.counted("value")) \(verb)",
+            hint: "Allow more time with --for, or ask for fewer.", status: status)
     }
 }

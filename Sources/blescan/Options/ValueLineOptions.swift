@@ -41,7 +41,7 @@ struct ValueLineOptions: ParsableArguments {
 
     /// Returns the lines about values of a peer.
     func lines(of peer: PeerArgument, json: Bool) -> OperationOutput {
-        OperationOutput(peer: peer.description, form: form(json: json), look: look)
+        OperationOutput(peer: peer.description, form: form(json: json), look: look, columns: { Console.resultWidth })
     }
 }
 

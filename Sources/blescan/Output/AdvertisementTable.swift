@@ -13,21 +13,39 @@ enum AdvertisementTable {
         return String(text.dropLast())
     }
 
-    /// Returns a table in colours: the heading bold, and defects red.
-    static func painted(_ table: String, _ look: ScreenLook) -> String {
-        guard look.isColoured else { return table }
-        return table.split(separator: "\n", omittingEmptySubsequences: false).map { line in
-            let style: ScreenStyle = line.hasPrefix(" LEN ") ? .bold : line.hasPrefix(" ! ") ? .red : []
-            guard style.isEmpty, line.count > valueColumn else { return StyledText(String(line), style).painted(look) }
-            // The type and the value, which begins with the bytes, or with a UUID and its dashes.
-            let value = line.dropFirst(valueColumn)
-            var text = StyledText(String(line.prefix(valueColumn)))
-            let bytes = value.prefix { $0.isHexDigit || $0 == "-" }
-            text.add(String(bytes), .dim)
-            text.add(String(value.dropFirst(bytes.count)), .green)
-            return text.painted(look)
-        }.joined(separator: "\n")
+    /// Returns a table in colours, the heading bold and defects red, and in lines of at most this number of columns.
+    ///
+    /// - Parameter columns: `nil` for another output than a terminal, whose reader may be a script.
+    static func painted(_ table: String, _ look: ScreenLook, in columns: Int?) -> String {
+        guard look.isColoured || columns != nil else { return table }
+        let lines = table.split(separator: "\n", omittingEmptySubsequences: false).flatMap { row -> [StyledText] in
+            let text = styled(row)
+            return columns.map { text.wrapped(to: $0, indent: indent(of: row)) } ?? [text]
+        }
+        return lines.map { $0.painted(look) }.joined(separator: "\n")
     }
+
+    private static func styled(_ row: Substring) -> StyledText {
+        let style: ScreenStyle = row.hasPrefix(" LEN ") ? .bold : row.hasPrefix(defectMark) ? .red : []
+        guard style.isEmpty, row.count > valueColumn else { return StyledText(String(row), style) }
+        // The type and the value, which begins with the bytes, or with a UUID and its dashes.
+        let value = row.dropFirst(valueColumn)
+        var text = StyledText(String(row.prefix(valueColumn)))
+        let bytes = value.prefix { $0.isHexDigit || $0 == "-" }
+        text.add(String(bytes), .dim)
+        text.add(String(value.dropFirst(bytes.count)), .green)
+        return text
+    }
+
+    /// Returns the column in which a row goes on: below the value, below the text about a defect, or near the edge for
+    /// the line about a sender.
+    private static func indent(of row: Substring) -> Int {
+        if row.hasPrefix(defectMark) { return defectMark.count }
+        return row.hasPrefix(" ") ? valueColumn : 2
+    }
+
+    /// The beginning of a row about a defect.
+    private static let defectMark = " !    "
 
     static func append(_ input: DecodedInput, line: Int? = nil, isAlone: Bool = false, to text: inout String) {
         let place = line.map { "line \($0): " } ?? ""
@@ -43,11 +61,11 @@ enum AdvertisementTable {
                 text += Self.heading(report) + "\n"
                 append(report.advertisingData, from: report.address, to: &text)
             }
-            if let problem { text += " !    \(place)\(problem)\n" }
+            if let problem { text += "\(defectMark)\(place)\(problem)\n" }
         case .unreadable(let reason):
-            text += " !    \(place)not hexadecimal: \(reason)\n"
+            text += "\(defectMark)\(place)not hexadecimal: \(reason)\n"
         case .tooLong(let length):
-            text += " !    \(place)too long: \(length)\n"
+            text += "\(defectMark)\(place)too long: \(length)\n"
         }
     }
 
@@ -63,7 +81,7 @@ enum AdvertisementTable {
         }
         if !rows.isEmpty { text += " LEN  TYPE                      VALUE\n" + rows }
         if rows.isEmpty && data.defects.isEmpty { text += " no advertising data\n" }
-        for defect in data.defects { text += " !    \(defect)\n" }
+        for defect in data.defects { text += "\(defectMark)\(defect)\n" }
     }
 
     /// Returns one line about the sender of a report.

@@ -37,6 +37,11 @@ enum Console {
         isTerminal && isASCIIWanted ? line.ascii : line
     }
 
+    /// The same for a line with styles.
+    static func spelled(_ line: StyledText) -> StyledText {
+        isTerminal && isASCIIWanted ? line.ascii : line
+    }
+
     /// Whether the terminal has only ASCII. Objects, files and pipes have UTF-8 in any locale.
     private static let isASCIIWanted = !isJSONWanted && !ScreenLook(.never).isUnicode
 
@@ -152,6 +157,10 @@ enum Console {
 
     /// The width of the terminal on standard output; `nil` if it is not a terminal, or does not report it.
     static var width: Int? { width(of: STDOUT_FILENO) }
+
+    /// The number of columns that lines of results fit; `nil` if they do not go to a terminal. One that does not report
+    /// its width is taken for an ordinary one.
+    static var resultWidth: Int? { isTerminal ? width ?? 80 : nil }
 
     /// The columns of a terminal; `nil` if the descriptor is none, or it does not report them.
     static func width(of descriptor: Int32) -> Int? {

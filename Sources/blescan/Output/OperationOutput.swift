@@ -17,6 +17,9 @@ struct OperationOutput: Sendable {
     var look = ScreenLook.plain
     /// Whether every object says which operation it is the result of.
     var namesOperations = false
+    /// The number of columns that lines for users fit, which are broken between words; `nil` for another output than a
+    /// terminal, whose reader may be a script.
+    var columns: @Sendable () -> Int? = { nil }
 
     var isJSON: Bool { form == .json }
 
@@ -45,19 +48,17 @@ struct OperationOutput: Sendable {
     /// The number of bytes that fit a line for users.
     private static let longestLine = 32
 
-    /// Returns the lines about a value that was read: the line, or for a long value on a terminal with this number of
-    /// columns its length and a dump.
-    ///
-    /// - Parameter columns: `nil` for another output than a terminal, whose reader may be a script.
+    /// Returns the lines about a value that was read: the line, or for a long value on a terminal its length and a
+    /// dump.
     func lines(
-        ofReading value: [UInt8], at handle: AttributeHandle, _ uuid: BluetoothUUID?, label: String?, in columns: Int?
+        ofReading value: [UInt8], at handle: AttributeHandle, _ uuid: BluetoothUUID?, label: String?
     ) -> [[UInt8]] {
-        guard form == .plain, let columns, value.count > Self.longestLine else {
+        guard form == .plain, let columns = self.columns(), value.count > Self.longestLine else {
             return [line(ofReading: value, at: handle, uuid, label: label)]
         }
         let meaning = ValueDescription.of(value, uuid: uuid)
-        let title = styled(nil, label, value.count.counted("byte"), meaning)
-        return ([title] + HexDump.lines(of: value, in: columns)).map { Array(Console.spelled($0.painted(look)).utf8) }
+        let title = bytes(styled(nil, label, value.count.counted("byte"), meaning))
+        return [title] + HexDump.lines(of: value, in: columns).map { Array($0.painted(look).utf8) }
     }
 
     /// Returns the line about the signal strength of the link.
@@ -77,7 +78,7 @@ struct OperationOutput: Sendable {
             if let label { line.add("  " + label, .title) }
             line.add("  ")
             line.add("\(rssi) dBm", .meaning)
-            return Array(Console.spelled(line.painted(look)).utf8)
+            return bytes(line)
         }
     }
 
@@ -108,7 +109,7 @@ struct OperationOutput: Sendable {
             if case .uuid = attribute.reference, let handle { target += " (\(CharacteristicReference.handle(handle)))" }
             var line = StyledText(isConfirmed ? "wrote" : "sent", .title)
             line.add(" \(count) to \(target)\(isConfirmed ? "" : ", no response expected")")
-            return Array(Console.spelled(line.painted(look)).utf8)
+            return self.bytes(line)
         }
         return JSONLine.object([
             "v": 1, "t": .string(Timestamp.now()), "operation": operation("write"), "peer": .string(peer),
@@ -130,7 +131,15 @@ struct OperationOutput: Sendable {
         _ time: String?, _ label: String?, _ value: [UInt8], _ meaning: ValueDescription?
     ) -> [UInt8] {
         if form == .hex { return Array(Hex.encode(value).utf8) }
-        return Array(Console.spelled(styled(time, label, Hex.encode(value), meaning).painted(look)).utf8)
+        return bytes(styled(time, label, Hex.encode(value), meaning))
+    }
+
+    /// Returns a line for users, without the newline at its end. The bytes of a value are a word, which is copied as
+    /// one line where the terminal breaks it.
+    private func bytes(_ line: StyledText) -> [UInt8] {
+        let spelled = Console.spelled(line)
+        let lines = columns().map { spelled.wrapped(to: $0) } ?? [spelled]
+        return Array(lines.map { $0.painted(look) }.joined(separator: "\n").utf8)
     }
 
     private func styled(

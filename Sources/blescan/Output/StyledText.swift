@@ -43,7 +43,46 @@ struct StyledText: Hashable, Sendable {
     /// They end between words. A longer word stays whole, and so does a command between backticks: where the terminal
     /// breaks it, it is copied as one line. A single backtick, such as in a name, begins no command.
     func wrapped(to limit: Int) -> [StyledText] {
-        var words = [StyledText()]
+        guard width > limit else { return [self] }
+        let indentation = StyledText("  ")
+        var lines: [StyledText] = []
+        for (gap, word) in words(fitting: limit - indentation.width) {
+            let isFirst = lines.isEmpty
+            var line = lines.popLast() ?? StyledText()
+            if isFirst || line.width + gap + word.width <= limit {
+                if gap > 0 { line.append(Piece(text: String(repeating: " ", count: gap), style: [])) }
+            } else {
+                lines.append(line)
+                line = indentation
+            }
+            line.append(word)
+            lines.append(line)
+        }
+        return lines
+    }
+
+    /// Returns the words, each with the number of blanks before it. A number and its unit are one word where both fit
+    /// in a line.
+    private func words(fitting limit: Int) -> [(gap: Int, text: StyledText)] {
+        var words: [(gap: Int, text: StyledText)] = []
+        for (gap, word) in parts {
+            guard gap == 1, let number = words.last?.text, number.plain.isBareNumber, word.plain.isUnit,
+                number.width + gap + word.width <= limit
+            else {
+                words.append((gap, word))
+                continue
+            }
+            words[words.count - 1].text.append(Piece(text: " ", style: []))
+            words[words.count - 1].text.append(word)
+        }
+        return words
+    }
+
+    /// The parts between blanks, each with the number of blanks before it. A command is one part.
+    private var parts: [(gap: Int, text: StyledText)] {
+        var parts: [(gap: Int, text: StyledText)] = []
+        var gap = 0
+        var isInPart = false
         var isCommand = false
         var backticks = pieces.reduce(0) { $0 + $1.text.count { $0 == "`" } }
         for piece in pieces {
@@ -53,28 +92,40 @@ struct StyledText: Hashable, Sendable {
                     isCommand = !isCommand && backticks > 0
                 }
                 if character == " ", !isCommand {
-                    words.append(StyledText())
-                } else {
-                    words[words.count - 1].append(Piece(text: String(character), style: piece.style))
+                    gap = isInPart ? 1 : gap + 1
+                    isInPart = false
+                    continue
                 }
+                if !isInPart { parts.append((gap, StyledText())) }
+                isInPart = true
+                parts[parts.count - 1].text.append(Piece(text: String(character), style: piece.style))
             }
         }
-        var lines: [StyledText] = []
-        for word in words {
-            guard var line = lines.popLast() else {
-                lines.append(word)
-                continue
-            }
-            if line.width + 1 + word.width <= limit {
-                line.append(Piece(text: " ", style: []))
-            } else {
-                lines.append(line)
-                line = StyledText("  ")
-            }
-            for piece in word.pieces { line.append(piece) }
-            lines.append(line)
+        return parts
+    }
+
+    /// Returns a row of a table in lines of at most this number of columns, see `String.wrapped(to:indent:)`. Each
+    /// character keeps its style.
+    func wrapped(to limit: Int, indent: Int) -> [StyledText] {
+        guard width > limit else { return [self] }
+        // Only blanks are added or left out.
+        let all: [ScreenStyle] = pieces.flatMap { piece in
+            piece.text.filter { $0 != " " }.map { _ in piece.style }
         }
-        return lines
+        var styles = all[...]
+        return pieces.map(\.text).joined().wrapped(to: limit, indent: indent).map { row in
+            var line = StyledText()
+            for character in row {
+                let style: ScreenStyle = character == " " ? [] : styles.popFirst() ?? []
+                line.append(Piece(text: String(character), style: style))
+            }
+            return line
+        }
+    }
+
+    /// Adds another line.
+    private mutating func append(_ line: StyledText) {
+        for piece in line.pieces { append(piece) }
     }
 
     /// Adds a piece, which was made printable before, to the last one if that has the same style.
@@ -175,7 +226,7 @@ extension String {
     }
 
     /// Whether this is a number and nothing else, also as the first word in parentheses.
-    private var isBareNumber: Bool {
+    fileprivate var isBareNumber: Bool {
         let digits: ClosedRange<Character> = "0"..."9"
         let number = drop { "+-(".contains($0) }
         guard let first = number.first, let last = number.last, digits.contains(first), digits.contains(last) else {
@@ -185,7 +236,7 @@ extension String {
     }
 
     /// Whether this looks like a unit, with the punctuation after it.
-    private var isUnit: Bool {
+    fileprivate var isUnit: Bool {
         let (digits, small): (ClosedRange<Character>, ClosedRange<Character>) = ("0"..."9", "a"..."z")
         var unit = self[...]
         while let last = unit.last, ",;:.)".contains(last) { unit.removeLast() }

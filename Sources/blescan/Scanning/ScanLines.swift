@@ -27,6 +27,7 @@ struct ScanLines {
     /// Those of `fields` in which a change is news.
     private let comparedFields: [CSVField]
     private let onlySensors: Bool
+    private let isOncePerDevice: Bool
     private(set) var redaction: AdvertisementRedaction?
     /// The number of lines about devices.
     private(set) var count = 0
@@ -47,15 +48,17 @@ struct ScanLines {
     ///     device in time, event and RSSI alone. In objects everything is new that was.
     ///   - comparesRSSI: Whether a CSV line with another RSSI is no repetition.
     ///   - onlySensors: Whether a report without a measurement has no line.
+    ///   - isOncePerDevice: Whether a device has no line after the one with which it was found.
     ///   - look: How plain lines look.
     init(
         format: LineFormat, scanner: String, fields: [CSVField] = CSVField.usual,
         redaction: AdvertisementRedaction? = nil,
         leavesOutRepetitions: Bool = false, comparesRSSI: Bool = false, onlySensors: Bool = false,
-        look: ScreenLook = .plain
+        isOncePerDevice: Bool = false, look: ScreenLook = .plain
     ) {
         self.look = look
         self.onlySensors = onlySensors
+        self.isOncePerDevice = isOncePerDevice
         said = leavesOutRepetitions && (format == .plain || format == .csv) ? [:] : nil
         self.format = format
         self.fields = fields
@@ -101,10 +104,15 @@ struct ScanLines {
             ? PlainLine.styled(scanResult, at: time).painted(look) : PlainLine.text(of: scanResult, at: time)
     }
 
-    /// Returns the event of a line about a device; `nil` for no line. The first measurement finds a sensor, also if
-    /// something else had been heard of it before.
+    /// Returns the event of a line about a device; `nil` for no line.
     private mutating func event(_ event: Event, of scanResult: ScanResult) -> Event? {
-        guard onlySensors else { return event }
+        let event = onlySensors ? eventOfSensor(event, scanResult) : event
+        return isOncePerDevice && event == .updated ? nil : event
+    }
+
+    /// Returns the event of a line about a measurement; `nil` if there is none. The first one finds a sensor, also if
+    /// something else had been heard of it before.
+    private mutating func eventOfSensor(_ event: Event, _ scanResult: ScanResult) -> Event? {
         if event == .found { measuring.remove(scanResult.id) }
         guard scanResult.hasMeasurement else { return nil }
         if measuring.count == Self.mostDevices { measuring.removeAll(keepingCapacity: true) }

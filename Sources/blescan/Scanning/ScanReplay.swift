@@ -10,7 +10,6 @@ struct ScanReplay: ~Copyable {
     private var devices = DeviceTable()
     private var gate: ScanGate
     private var lines: ScanLines
-    private let verbosity: Verbosity
     private let limit: Int?
     /// Whether the recording has any report, whatever it is about.
     private var hasReports = false
@@ -24,7 +23,6 @@ struct ScanReplay: ~Copyable {
         gate = ScanGate(settings)
         devices.pin(filter.peers)
         self.lines = lines
-        self.verbosity = verbosity
         self.limit = limit
     }
 
@@ -69,7 +67,7 @@ struct ScanReplay: ~Copyable {
             let scanResult = devices[outcome.place]
             switch gate.admit(scanResult, outcome.change, at: now, listened: now - .zero) {
             case .found: show(scanResult, .found, packet)
-            case .updated: if verbosity != .device { show(scanResult, .updated, packet) }
+            case .updated: show(scanResult, .updated, packet)
             case nil: continue
             }
         }

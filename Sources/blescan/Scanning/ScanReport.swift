@@ -64,15 +64,14 @@ actor ScanReport {
     /// Prints until the scan is over, enough was printed, the reader is gone, or the task is cancelled.
     ///
     /// The number in the result counts the lines about devices.
-    nonisolated func run(_ scan: ScanSequence, each verbosity: Verbosity, heartbeat: Duration?) async throws -> ScanEnd
-    {
+    nonisolated func run(_ scan: ScanSequence, heartbeat: Duration?) async throws -> ScanEnd {
         let (notices, continuation) = AsyncStream.makeStream(of: ScanNotice.self, bufferingPolicy: .bufferingNewest(16))
         // From now on, so that no step is missed.
         let recoveries = recovery.map { _ in central.recoveryEvents }
         if let header = await lines.header { try await print(header) }
         try await withThrowingTaskGroup(of: Bool.self) { group in
             group.addTask {
-                try await self.listen(to: scan.noticing { continuation.yield($0) }, verbosity)
+                try await self.listen(to: scan.noticing { continuation.yield($0) })
                 return true
             }
             group.addTask {
@@ -104,11 +103,11 @@ actor ScanReport {
     // MARK: What is heard
 
     /// Listens until there is enough, and returns when the radio no longer scans: the program ends soon.
-    private func listen(to scan: ScanSequence, _ verbosity: Verbosity) async throws {
+    private func listen(to scan: ScanSequence) async throws {
         var events = scan.makeAsyncIterator()
         do {
             while !isOver, let event = try await events.next() {
-                try await take(event, verbosity)
+                try await take(event)
                 // In a flood there is always a next event; heartbeats need their turn.
                 if lines.count & 0xFF == 0xFF { await Task.yield() }
             }
@@ -119,10 +118,10 @@ actor ScanReport {
         await events.stop()
     }
 
-    private func take(_ event: ScanEvent, _ verbosity: Verbosity) async throws {
+    private func take(_ event: ScanEvent) async throws {
         switch event {
         case .found(let scanResult): try await show(scanResult, .found)
-        case .updated(let scanResult): if verbosity != .device { try await show(scanResult, .updated) }
+        case .updated(let scanResult): try await show(scanResult, .updated)
         case .dropped(let count):
             lines.dropped += count
             report(

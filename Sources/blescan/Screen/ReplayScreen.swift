@@ -21,7 +21,7 @@ struct ReplayScreen {
         let name = path.split(separator: "/").last.map(String.init) ?? path
         let mode =
             (speed == 1 ? "recording" : "recording ×\(Self.number(speed))") + (onlySensors ? " of sensors" : "")
-        let table = ScanScreen(.init(source: name, address: nil, mode: mode), look)
+        let table = ScanScreen(.init(source: name, address: nil, mode: mode), look, onlySensors: onlySensors)
         let (path, redacts, onlySensors) = (path, redacts, onlySensors)
         let failure = Lock<Failure?>(nil)
         let links: ScanBrowser.Links =

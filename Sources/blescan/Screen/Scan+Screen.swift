@@ -18,7 +18,7 @@ extension Scan {
             .init(
                 source: adapterName, address: lines.redact ? nil : await central.adapterAddress?.description,
                 mode: (passive ? "passive scan" : "active scan") + (filters.sensors ? " of sensors" : "")),
-            ScreenLook(screen.color.color ?? .auto))
+            ScreenLook(screen.color.color ?? .auto), onlySensors: filters.sensors)
         let isQuit = Lock(false)
         // From now on, so that no step is missed.
         let recoveries = recover.map { _ in central.recoveryEvents }

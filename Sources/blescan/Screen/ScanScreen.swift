@@ -57,6 +57,8 @@ struct ScanScreen: Sendable {
 
     private(set) var heading: Heading
     private(set) var area: ScreenArea
+    /// Whether only devices with measurements come here, so that others may be heard where the table is empty.
+    private let onlySensors: Bool
 
     /// The devices, and their order in the table.
     private struct Contents {
@@ -118,8 +120,9 @@ struct ScanScreen: Sendable {
     /// The reason that the last key could do nothing, or what it has changed, until the next key.
     private(set) var notice: String?
 
-    init(_ heading: Heading, _ look: ScreenLook, columns: Int = 80, rows: Int = 24) {
+    init(_ heading: Heading, _ look: ScreenLook, onlySensors: Bool = false, columns: Int = 80, rows: Int = 24) {
         self.heading = heading
+        self.onlySensors = onlySensors
         area = ScreenArea(columns: columns, rows: rows, look)
     }
 
@@ -237,6 +240,12 @@ struct ScanScreen: Sendable {
             if hidesUnnamed, row.name == nil, !row.hasMeasurements { return false }
             return text.isEmpty || row.matches(text)
         }
+    }
+
+    /// Why there is no device, in the place of the rows; `nil` if there is one, or if none is heard.
+    var vacancy: String? {
+        guard onlySensors, devices.isEmpty else { return nil }
+        return "no device with measurements is heard at this time; others are not shown"
     }
 
     /// Returns the summary after the screen is gone.
@@ -426,6 +435,7 @@ extension ScanScreen: LiveContent {
         guard visible.isEmpty else { return nil }
         if !filter.isEmpty, !devices.isEmpty { return "no device matches the filter; Esc clears it" }
         if !devices.isEmpty { return "all devices are hidden; d shows them" }
+        if let vacancy { return vacancy }
         return isRecorded
             ? "no device is heard at this time of the recording; l lists the recorded links"
             : "no device is heard at the moment"

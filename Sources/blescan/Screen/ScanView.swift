@@ -88,6 +88,7 @@ struct ScanView {
                 lines += structures(of: row.scanResult)
             }
         }
+        if let vacancy = screen.vacancy { lines += area.wrapped(vacancy, .dim, limit: room) }
         let last = lastLines(shown.count)
         let end = max(0, area.rows - last.count)
         lines = Array(lines.prefix(end))

@@ -50,6 +50,21 @@ import Testing
         }
     }
 
+    /// Another kind of write would fail as well where the value cannot be written at all.
+    @Test(
+        arguments: [
+            (0x2A39, .withoutResponse, "it is not writable without response (properties: write)"),
+            (0x2A19, .withResponse, "it is not writable (properties: read, notify)"),
+            (0x2A19, .withoutResponse, "it is not writable (properties: read, notify)"),
+        ] as [(BluetoothUUID, Peripheral.WriteKind, String)])
+    func namesTheKindOfTheWriteOnlyWhereAnotherIsPossible(
+        _ uuid: BluetoothUUID, _ kind: Peripheral.WriteKind, _ reason: String
+    ) async throws {
+        let device = try await central.attach(to: VirtualPeripheral(.heartRate))
+        let refusal = await #expect(throws: BLEError.self) { try await device.write([1], to: .uuid(uuid), kind) }
+        #expect(refusal?.reason == reason)
+    }
+
     @Test func writesSeveralValuesAsOne() async throws {
         let peripheral = VirtualPeripheral(.longValue)
         let device = try await central.attach(to: peripheral)

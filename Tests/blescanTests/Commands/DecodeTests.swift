@@ -1,6 +1,8 @@
 import Foundation
 import Testing
 
+@testable import blescan
+
 /// Input that `blescan decode` cannot decode, and its messages.
 @Suite struct DecodeTests {
     private static let good = "02010603030d18060950756c7365"
@@ -57,6 +59,34 @@ import Testing
         let none = try await BuiltProgram.run(["decode", folder["none"]])
         #expect(none.output == " !    line 1: not hexadecimal: 'g' is not a hex digit\n")
         #expect(try await BuiltProgram.run(["decode", "--hex", "020106"]).output == table)
+    }
+
+    /// As in the live table; what is no terminal gets each row as one line.
+    @Test func rowsGoOnBelowTheirValuesOnATerminal() async throws {
+        let terminal = try PseudoTerminal(columns: 60)
+        let command = ["decode", "--hex", "020106", "--color", "never"]
+        #expect(try await BuiltProgram.run(command, output: .terminal(terminal)).status == 0)
+        let shown = try await terminal.whole()
+        #expect(
+            shown == """
+                 LEN  TYPE                      VALUE
+                   2  01 Flags                  06  general discoverable,
+                                                BR/EDR not supported
+
+                """)
+        #expect(try await BuiltProgram.run(command).output.contains("06  general discoverable, BR/EDR not supported\n"))
+    }
+
+    /// The line about a sender, rows of bytes and decoded data, and a defect.
+    @Test(arguments: [30, 40, 60, 80]) func tablesFitTheTerminalInColourToo(_ columns: Int) {
+        let data = "020106" + "12161a1884535638c1a4a00a7412730b47060e" + "1eff4c000215b940"
+        let hex = "043e2a020103010102030405061e" + data + "c0"
+        let table = AdvertisementTable.text(of: DecodedInput(line: hex))
+        let plain = AdvertisementTable.painted(table, .plain, in: columns)
+        #expect(plain.split(separator: "\n").allSatisfy { ScreenText.width(String($0)) <= columns }, "\(plain)")
+        let coloured = AdvertisementTable.painted(table, ScreenLook(isColoured: true, isUnicode: true), in: columns)
+        #expect(coloured.contains("\u{1B}[31m") && coloured.contains("\u{1B}[32m"))
+        #expect(coloured.replacing(/\u{1B}\[[0-9;]*m/, with: "") == plain)
     }
 
     /// Its beginning would be other data.

@@ -1,3 +1,4 @@
+import ArgumentParser
 import BareBLE
 import Foundation
 import Glibc
@@ -84,6 +85,35 @@ import Testing
         let outcome = try await BuiltProgram.run(["explore", "unix:\(peer.path)"] + arguments)
         #expect(outcome.status == 76)
         #expect(outcome.errors.contains("hint: `blescan read unix:\(peer.path) UUID` reads"), "\(outcome.errors)")
+    }
+
+    /// A time alone is how long to look, as that of a scan; a number is a request, which the time has ended.
+    @Test(
+        arguments: [
+            ([], 0, nil, nil), (["--for", "2s"], 1, nil, nil),
+            (["--for", "2s"], 0, .notFound, "no value came in 2 s"),
+            (["--for", "2s", "-n", "3"], 0, .timedOut, "no value came in 2 s"),
+            (["--for", "2s", "-n", "3"], 2, .timedOut, "only 2 of 3 values came"),
+            (["--for", "2s", "-n", "3"], 3, nil, nil),
+        ] as [([String], Int, blescan.ExitStatus?, String?)])
+    func whatDidNotComeDecidesTheStatus(
+        _ options: [String], _ number: Int, _ status: blescan.ExitStatus?, _ message: String?
+    ) throws {
+        let limit = try LimitOptions.parse(options)
+        var failure: Failure?
+        do {
+            try limit.expect(number, isInterrupted: false, "came", advice: "Write with --after.")
+        } catch let error as Failure {
+            failure = error
+        }
+        #expect(failure?.status == status && failure?.message == message)
+        if number == 0, let failure { #expect(failure.hint == "Write with --after.") }
+        // After ^C there may be fewer; a number that was asked for was not finished.
+        if options.contains("-n"), number < 3 {
+            #expect(throws: CancellationError.self) { try limit.expect(number, isInterrupted: true, "came") }
+        } else {
+            try limit.expect(number, isInterrupted: true, "came")
+        }
     }
 
     /// The operation's description is text that may change.

@@ -176,6 +176,7 @@ import Testing
             ["doctor", "--connect", "kitchen lamp"],
             ["doctor", "--connect", "demo:toaster", "--root", "/"],
             ["doctor", "--record", "session.btsnoop"],
+            ["doctor", "--connect", "demo:battery", "--report", "--record", "session.btsnoop"],
             ["doctor", "hci0"],
         ])
         try Golden.expect(session, matches: "doctor-wrong-usage.txt")

@@ -91,7 +91,18 @@ import Testing
         try await shell(
             "{ printf '\\037\\213'; head -c 70000 /dev/zero | tr '\\0' A; } | gzip > \"$0\"", folder["long.gz"])
         let decoded = try await BuiltProgram.run(["decode", folder["long.gz"]])
-        #expect(decoded.status == 65 && decoded.errors.contains("for a capture use `blescan replay`"))
+        #expect(decoded.status == 65 && decoded.errors.contains("\(folder["long.gz"]) is compressed twice\n"))
+    }
+
+    /// Compressed bytes are no lines.
+    @Test func linesToDecodeAreCompressedOnce() async throws {
+        try await shell("echo 02010603030d18 | gzip | gzip > \"$0\"", folder["lines.gz"])
+        let outcome = try await BuiltProgram.run(["decode", folder["lines.gz"]])
+        #expect(outcome.status == 65 && outcome.output.isEmpty)
+        #expect(
+            outcome.errors
+                == "blescan: \(folder["lines.gz"]) is compressed twice\n"
+                + "hint: Decompress it once first: `gunzip`.\n")
     }
 
     /// The name of the file is no word of a command, and no option.

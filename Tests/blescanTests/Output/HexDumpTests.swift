@@ -38,8 +38,8 @@ import Testing
             _ count: Int, _ form: OperationOutput.Form, _ uuid: BluetoothUUID?, _ label: String?, in columns: Int? = 80
         ) -> [String] {
             let value = [UInt8](repeating: 0x41, count: count)
-            let output = OperationOutput(peer: "demo:battery", form: form)
-            return output.lines(ofReading: value, at: 3, uuid, label: label, in: columns).map {
+            let output = OperationOutput(peer: "demo:battery", form: form, columns: { columns })
+            return output.lines(ofReading: value, at: 3, uuid, label: label).map {
                 String(decoding: $0, as: UTF8.self)
             }
         }

@@ -49,6 +49,13 @@ import Testing
         }
     }
 
+    /// As in the texts of the other screens.
+    @Test func aNumberStaysWithItsUnit() {
+        let message = Console.titled("it was silent for 1 min 30 s, and is gone", .failure)
+        #expect(lines(message, 32) == ["blescan: it was silent for 1 min", "  30 s, and is gone"])
+        #expect(lines(message, 31) == ["blescan: it was silent for", "  1 min 30 s, and is gone"])
+    }
+
     @Test func theNameOfTheProgramKeepsItsStyle() {
         let message = Console.titled("could not read 2a6e: it is not there", .failure).wrapped(to: 24)
         let coloured = ScreenLook(isColoured: true, isUnicode: true)

@@ -127,6 +127,40 @@ import Testing
         #expect(!never.output.contains("\u{1B}"))
     }
 
+    /// Those of other outputs are one line each, and so are the bytes of a value wherever they are copied from.
+    @Test func linesEndBetweenWordsOnATerminal() {
+        func lines(_ value: [UInt8], _ form: OperationOutput.Form = .plain, in columns: Int?) -> [String] {
+            let output = OperationOutput(peer: "demo:heart-rate", form: form, columns: { columns })
+            let line = output.line(ofReading: value, at: 0x0010, 0x2A37, label: "0x0010 Heart Rate Measurement")
+            return String(decoding: line, as: UTF8.self).split(separator: "\n").map(String.init)
+        }
+        let value: [UInt8] = [0x16, 0x48, 0x55, 0x03]
+        let (start, end) = ("0x0010 Heart Rate Measurement  16485503  heart rate", "72 bpm, skin contact, RR 0.833 s")
+        #expect(lines(value, in: nil) == [start + " " + end])
+        #expect(lines(value, in: 84) == [start + " " + end])
+        #expect(lines(value, in: 56) == [start, "  " + end])
+        #expect(lines(value, in: 20).contains("  16485503  heart"))
+        for form in [OperationOutput.Form.json, .csv, .hex] { #expect(lines(value, form, in: 20).count == 1) }
+        let long = [UInt8](repeating: 0xAB, count: 30)
+        #expect(lines(long, in: 40).contains { $0.hasPrefix("  " + Hex.encode(long)) })
+    }
+
+    /// What the peer sends, and the same operation in `talk`.
+    @Test(arguments: [
+        ["notify", "demo:heart-rate", "2a37", "-n", "1"],
+        ["talk", "demo:heart-rate", "notify 2a37", "wait"],
+    ])
+    func aTerminalGetsNoLineThatIsWiderThanItIs(_ command: [String]) async throws {
+        let terminal = try PseudoTerminal(columns: 44)
+        let outcome = try await BuiltProgram.run(command + ["--color", "never"], output: .terminal(terminal))
+        #expect(outcome.status == 0)
+        let lines = try await terminal.whole().split(whereSeparator: \.isNewline)
+        #expect(lines.count > 1 && lines.allSatisfy { $0.count <= 44 }, "\(lines)")
+        #expect(lines.dropFirst().contains { $0.hasPrefix("  ") }, "\(lines)")
+        let words = lines.map { $0.drop { $0 == " " } }.joined(separator: " ")
+        #expect(words.contains(" bpm, skin contact, RR "), "\(lines)")
+    }
+
     @Test(arguments: [
         ["--hex-only", "--json"], ["--hex-only", "--format", "csv"], ["--format", "csv", "--json"],
         ["--plot", "--json"], ["--plot", "--hex-only"], ["--plot", "--format", "csv"],

@@ -105,6 +105,23 @@ import Testing
         #expect(events == [[], ["found"], ["updated"], [], ["found"]])
     }
 
+    /// A device that was away is found again.
+    @Test(arguments: [(false, ["found", "found"]), (true, ["found"])])
+    func aDeviceHasOneLineEachTimeItIsFound(_ onlySensors: Bool, _ expected: [String]) {
+        var lines = ScanLines(format: .json, scanner: "attic", onlySensors: onlySensors, isOncePerDevice: true)
+        let (silent, measuring) = (
+            scanResult("020106"), scanResult("1816cdfd8818072240342d5801041701ca0002016107027227")
+        )
+        let heard: [(ScanResult, ScanLines.Event)] = [
+            (silent, .found), (measuring, .updated), (measuring, .updated), (silent, .found),
+        ]
+        let printed = heard.flatMap { scanResult, event in
+            text(lines.lines(of: scanResult, event, adapter: "hci0", at: .zero))
+        }
+        #expect(printed.count == expected.count && printed.allSatisfy { $0.contains("\"event\":\"found\"") })
+        #expect(lines.count == expected.count)
+    }
+
     /// JSON has the details, by the key `error`.
     @Test(arguments: [
         ("020106", false), ("0201061eff4c", true), ("02010604030d180f", true), ("02010600000000", false),

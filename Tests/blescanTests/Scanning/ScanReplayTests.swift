@@ -1,3 +1,4 @@
+import ArgumentParser
 import Foundation
 import Testing
 
@@ -95,8 +96,23 @@ import Testing
         let lines = outcome.output.split(separator: "\n")
         #expect(lines.count == 1 && lines[0].contains(kitchen) && lines[0].contains("27.9 °C"), "\(outcome.output)")
         #expect(try await heard(["--sensors"]).isEmpty, "the fixture has none")
-        let refused = try await scan(["--sensors", "--each", "device"])
-        #expect(refused.status == 64 && refused.errors.contains("leave out --each device"))
+    }
+
+    /// Its first measurement, which need not be in its first packet.
+    @Test func aSensorHasOneLineOnRequest() async throws {
+        let folder = try TestFolder()
+        var air = AirCapture()
+        air.add("020106", from: kitchen)
+        air.add("1816cdfd8818072240342d5801041701ca0002016107027227", from: kitchen)
+        air.add("1816cdfd8818072240342d5801042701ca0002016107027227", from: kitchen)
+        air.add("02010603030d180f18", from: belt, isRandom: true)
+        try air.write(to: folder["air.btsnoop"])
+        let outcome = try await BuiltProgram.run(
+            ["replay", folder["air.btsnoop"], "--as-scan", "--sensors", "--each", "device"])
+        let lines = outcome.output.split(separator: "\n")
+        #expect(outcome.status == 0 && lines.count == 1, "\(outcome.output)\(outcome.errors)")
+        #expect(lines.first?.contains(kitchen) == true && lines.first?.contains("27.9 °C") == true)
+        #expect(try Scan.parse(["--sensors", "--each", "device"]).filters.sensors)
     }
 
     /// The second report of the belt has new data, but none in these columns.

@@ -64,10 +64,12 @@ import Testing
     }
 
     private func report(
-        _ central: Central, to output: LineOutput, _ notes: Notes, limit: Int? = nil, recovery: RecoveryChoice? = nil
+        _ central: Central, to output: LineOutput, _ notes: Notes, each verbosity: Verbosity = .device,
+        limit: Int? = nil, recovery: RecoveryChoice? = nil
     ) -> ScanReport {
         ScanReport(
-            central, adapter: "hci0", lines: ScanLines(format: .json, scanner: "attic"), limit: limit,
+            central, adapter: "hci0",
+            lines: ScanLines(format: .json, scanner: "attic", isOncePerDevice: verbosity == .device), limit: limit,
             recovery: recovery, to: output, note: notes.take)
     }
 
@@ -77,7 +79,7 @@ import Testing
             let central = Central(radio: VirtualRadio(time: time))
             let report = report(central, to: LineOutput(reader.writing), notes)
             let end = try await report.run(
-                central.scan(.any, .balanced, duration: .seconds(200)), each: .change, heartbeat: .seconds(30))
+                central.scan(.any, .balanced, duration: .seconds(200)), heartbeat: .seconds(30))
             #expect(end == ScanEnd(reason: .timeIsOver, heard: 0))
         }
         let beats = try reader.objects()
@@ -108,7 +110,7 @@ import Testing
                 await radio.remove(belt)
             }
             _ = try await report.run(
-                central.scan(.any, .balanced, duration: .seconds(755)), each: .device, heartbeat: nil)
+                central.scan(.any, .balanced, duration: .seconds(755)), heartbeat: nil)
             try await leaving.value
         }
         #expect(notes.all == ["hci0 has heard nothing for 30 s; the scan was started again"])
@@ -131,7 +133,7 @@ import Testing
             let report = report(central, to: LineOutput(reader.writing), notes, recovery: .power)
             // Long enough for one run of steps, and too short for a second one.
             let end = try await report.run(
-                central.scan(.any, .balanced, duration: .seconds(200)), each: .device, heartbeat: nil)
+                central.scan(.any, .balanced, duration: .seconds(200)), heartbeat: nil)
             #expect(end.reason == .timeIsOver)
         }
         let steps = notes.all.filter { $0.hasPrefix("hci0: recovery step ") }
@@ -162,7 +164,7 @@ import Testing
             let central = await recovering(.rescan, VirtualRadio(time: time))
             let report = report(central, to: LineOutput(reader.writing), notes)
             _ = try await report.run(
-                central.scan(.any, .balanced, duration: .seconds(150)), each: .device, heartbeat: nil)
+                central.scan(.any, .balanced, duration: .seconds(150)), heartbeat: nil)
         }
         #expect(notes.all == ["hci0 has heard nothing for 90 s; the scan was started again"])
         #expect(try reader.objects().compactMap { $0["event"] as? String } == ["found"])
@@ -175,7 +177,7 @@ import Testing
             let central = await recovering(.none, VirtualRadio(time: time))
             let report = report(central, to: LineOutput(reader.writing), notes, recovery: .nothing)
             _ = try await report.run(
-                central.scan(.any, .balanced, duration: .seconds(150)), each: .device, heartbeat: .seconds(140))
+                central.scan(.any, .balanced, duration: .seconds(150)), heartbeat: .seconds(140))
         }
         #expect(notes.all == ["hci0 has heard nothing for 90 s"])
         let beats = try reader.objects().filter { $0["event"] as? String == "heartbeat" }
@@ -196,7 +198,7 @@ import Testing
             }
             do {
                 let end = try await report.run(
-                    central.scan(.any, .balanced, duration: .seconds(60)), each: .device, heartbeat: nil)
+                    central.scan(.any, .balanced, duration: .seconds(60)), heartbeat: nil)
                 #expect(choice == .power && end.reason == .timeIsOver)
             } catch let failure as Failure {
                 #expect(choice != .power && failure.status == .noAdapter)
@@ -275,7 +277,7 @@ import Testing
                 await radio.remove(belt)
             }
             let end = try await report.run(
-                central.scan(.any, .balanced, duration: .seconds(35)), each: .device, heartbeat: .seconds(10))
+                central.scan(.any, .balanced, duration: .seconds(35)), heartbeat: .seconds(10))
             #expect(end == ScanEnd(reason: .timeIsOver, heard: 2))
             try await leaving.value
         }
@@ -300,7 +302,7 @@ import Testing
             let report = report(central, to: LineOutput(reader.writing), notes)
             let task = time.task {
                 try await report.run(
-                    central.scan(.any, .balanced, duration: .seconds(60)), each: .change, heartbeat: .seconds(10))
+                    central.scan(.any, .balanced, duration: .seconds(60)), heartbeat: .seconds(10))
             }
             try await time.clock.sleep(for: .seconds(15))
             if !isReaderGone { task.cancel() }
@@ -314,9 +316,9 @@ import Testing
             let radio = VirtualRadio(time: time)
             await radio.add(.heartRate)
             let central = Central(radio: radio)
-            let report = report(central, to: LineOutput(reader.writing), notes, limit: 3)
+            let report = report(central, to: LineOutput(reader.writing), notes, each: .packet, limit: 3)
             let scan = central.scan(.any, .balanced.duplicates(.all))
-            let end = try await report.run(scan, each: .packet, heartbeat: .seconds(60))
+            let end = try await report.run(scan, heartbeat: .seconds(60))
             #expect(end == ScanEnd(reason: .nothingIsWanted, heard: 3))
             // After this the program ends; a scan that it has not switched off stays on.
             #expect(await !radio.isScanning())
@@ -345,11 +347,11 @@ import Testing
         }
         let central = Central(radio: radio)
         let output = LineOutput(reader.writing)
-        let report = report(central, to: output, notes)
+        let report = report(central, to: output, notes, each: .packet)
         let task = Task {
             try await withTaskCancellationHandler {
                 try await report.run(
-                    central.scan(.any, .balanced.duplicates(.all), capacity: 32), each: .packet, heartbeat: nil)
+                    central.scan(.any, .balanced.duplicates(.all), capacity: 32), heartbeat: nil)
             } onCancel: {
                 output.giveUp()
             }

@@ -17,7 +17,7 @@ import Testing
         private let pace = ReplayPace(1) { BootInstant.zero }
 
         init(_ path: String, columns: Int = 80, onlySensors: Bool = false) {
-            let blank = RecordingPlayerTests.blank(columns: columns)
+            let blank = RecordingPlayerTests.blank(columns: columns, onlySensors: onlySensors)
             screen = Lock(blank)
             DispatchQueue(label: "player").async { [screen, pace] in
                 let player = RecordingPlayer(
@@ -52,10 +52,11 @@ import Testing
         }
     }
 
-    private static func blank(columns: Int = 80) -> ScanBrowser {
+    private static func blank(columns: Int = 80, onlySensors: Bool = false) -> ScanBrowser {
         let look = ScreenLook(isColoured: false, isUnicode: true)
         let table = ScanScreen(
-            .init(source: "three-devices.btsnoop", address: nil, mode: "recording"), look, columns: columns, rows: 8)
+            .init(source: "three-devices.btsnoop", address: nil, mode: "recording"), look, onlySensors: onlySensors,
+            columns: columns, rows: 8)
         return ScanBrowser(table, .recorded)
     }
 
@@ -177,7 +178,18 @@ import Testing
         #expect(lines[0].contains("  \(count)  "), "\(lines[0])")
         #expect(lines.contains { $0.contains("°C") })
         #expect(lines.contains { $0.contains("C0:00:00:00:00:01") } != onlySensors)
+        #expect(!lines.contains { $0.contains("no device with measurements") })
         withExtendedLifetime(folder) {}
+    }
+
+    /// Nothing else would show that devices are heard.
+    @Test func aRecordingWithoutSensorsIsNoSilence() async throws {
+        let playing = Playing(Self.recording, onlySensors: true)
+        try await playing.shows("recording at 0:00  0 devices")
+        playing.press(.character("]"))
+        let lines = try await playing.shows("end of the recording")
+        #expect(lines[0].contains("  0 devices  "), "\(lines[0])")
+        #expect(lines[2].hasPrefix("no device with measurements is heard at this time; others are not shown"))
     }
 
     @Test func aFrozenTableMovesOn() async throws {

@@ -119,6 +119,22 @@ import Testing
         #expect(air.screen.view == .table)
     }
 
+    /// Where devices without measurements are not shown; on a narrow screen in as many lines as there is room for.
+    @Test(arguments: [(80, 4, 1), (40, 6, 2), (20, 5, 3)])
+    func anEmptyTableOfSensorsNamesItsFilter(_ columns: Int, _ rows: Int, _ count: Int) {
+        let air = Air()
+        air.screen = ScanScreen(Air.heading, Self.plain, onlySensors: true, columns: columns, rows: rows)
+        let text = "no device with measurements is heard at this time; others are not shown"
+        let words = air.lines().dropFirst(2).prefix(count).joined(separator: " ")
+        #expect(words == (columns == 20 ? "no device with measurements is heard at this time;" : text))
+        #expect(air.lines().count == rows)
+        air.press(.enter)
+        #expect(air.screen.notice == text)
+        air.press(.escape)
+        air.hear("A4:C1:38:56:53:84", -41, Hex.bytes("12161a1884535638c1a4a00a7412730b47060e"), type: .public)
+        #expect(!air.lines().contains { $0.hasPrefix("no device with") })
+    }
+
     @Test func lookFollowsTheEnvironment() {
         func look(_ environment: [String: String], _ choice: ColorChoice = .auto) -> ScreenLook {
             ScreenLook(choice) { environment[$0] }
