@@ -38,7 +38,7 @@ import Testing
         ]
         #expect(permissions.map(\.rawValue) == [1, 2, 4, 8])
         let features: [CBCentralManager.Feature] = [.extendedScanAndConnect, .channelSounding]
-        #expect(features.map(\.rawValue) == [1, 2])
+        #expect(features.map(\.rawValue) == [1, 1024])
     }
 
     @Test func errorCodesHaveTheirNumbers() {
@@ -49,9 +49,10 @@ import Testing
             CBError.connectionLimitReached, CBError.unknownDevice, CBError.operationNotSupported,
             CBError.peerRemovedPairingInformation, CBError.encryptionTimedOut, CBError.tooManyLEPairedDevices,
             CBError.leGattExceededBackgroundNotificationLimit, CBError.leGattNearBackgroundNotificationLimit,
+            CBError.channelSoundingConfigurationFailed, CBError.channelSoundingProcedureFailed,
         ]
-        #expect(codes.map(\.rawValue) == Array(0...18))
-        #expect(codes == (0...18).map { CBError.Code(rawValue: $0) })
+        #expect(codes.map(\.rawValue) == Array(0...20))
+        #expect(codes == (0...20).map { CBError.Code(rawValue: $0) })
         let attributes: [CBATTError.Code] = [
             CBATTError.success, CBATTError.invalidHandle, CBATTError.readNotPermitted, CBATTError.writeNotPermitted,
             CBATTError.invalidPdu, CBATTError.insufficientAuthentication, CBATTError.requestNotSupported,
