@@ -225,6 +225,12 @@ let package = Package(
             path: "Tests/CoreBluetoothClients/Walk",
             swiftSettings: [.swiftLanguageMode(.v5)]
         ),
+        .executableTarget(
+            name: "corebluetooth-dispatch-walk",
+            dependencies: ["ClientInSwift5", "CoreBluetoothTestKit"],
+            path: "Tests/CoreBluetoothClients/DispatchWalk",
+            swiftSettings: [.swiftLanguageMode(.v5)]
+        ),
         .testTarget(
             name: "CoreBluetoothTests",
             dependencies: [

@@ -73,7 +73,7 @@ KERNEL = [r"\.Kernel[A-Za-z]*Tests"]
 # Suites of these modules that start programs. Until such a process executes its program it holds a copy of every socket of this one, so a
 # link that is closed meanwhile ends later than virtual time can know.
 STARTING = [
-    r"^BareBLETests\.(BumbleDiscovery|ThreadRoom)Tests", r"^CoreBluetoothTests\.(UUID|Restoration)Tests"]
+    r"^BareBLETests\.(BumbleDiscovery|ThreadRoom)Tests", r"^CoreBluetoothTests\.(DispatchMain|UUID|Restoration)Tests"]
 # Each about a third of the time that programs under test, terminals and brokers are waited for.
 WORDS = [rf"^blescanTests\.{suite}" for suite in (
     "BumblePeerTests", "CacheTests", "CapabilityPageTests", "CommandWordsTests", "ValueLineTests")]

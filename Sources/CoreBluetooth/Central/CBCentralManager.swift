@@ -24,7 +24,7 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
         /// Extended advertising: scans and connections on secondary channels.
         public static let extendedScanAndConnect = Feature(rawValue: 1)
         /// Channel Sounding; not on Linux.
-        public static let channelSounding = Feature(rawValue: 2)
+        public static let channelSounding = Feature(rawValue: 1024)
     }
 
     private struct State {

@@ -48,6 +48,10 @@ public struct CBError: Error, @unchecked Sendable {
         case leGattExceededBackgroundNotificationLimit
         /// The limit of notifications in the background is near; it does not occur on Linux.
         case leGattNearBackgroundNotificationLimit
+        /// A Channel Sounding session could not be configured; it does not occur on Linux.
+        case channelSoundingConfigurationFailed
+        /// A Channel Sounding procedure failed; it does not occur on Linux.
+        case channelSoundingProcedureFailed
         /// A number without a name in this version.
         case _other(Int)
 
@@ -91,6 +95,8 @@ extension CBError.Code: RawRepresentable {
         case 16: self = .tooManyLEPairedDevices
         case 17: self = .leGattExceededBackgroundNotificationLimit
         case 18: self = .leGattNearBackgroundNotificationLimit
+        case 19: self = .channelSoundingConfigurationFailed
+        case 20: self = .channelSoundingProcedureFailed
         default: self = ._other(rawValue)
         }
     }
@@ -117,6 +123,8 @@ extension CBError.Code: RawRepresentable {
         case .tooManyLEPairedDevices: 16
         case .leGattExceededBackgroundNotificationLimit: 17
         case .leGattNearBackgroundNotificationLimit: 18
+        case .channelSoundingConfigurationFailed: 19
+        case .channelSoundingProcedureFailed: 20
         case ._other(let number): number
         }
     }
@@ -192,4 +200,8 @@ extension CBError {
     public static var leGattExceededBackgroundNotificationLimit: Code { .leGattExceededBackgroundNotificationLimit }
     /// The code for nearly too many notifications in the background.
     public static var leGattNearBackgroundNotificationLimit: Code { .leGattNearBackgroundNotificationLimit }
+    /// The code for a Channel Sounding session that could not be configured.
+    public static var channelSoundingConfigurationFailed: Code { .channelSoundingConfigurationFailed }
+    /// The code for a Channel Sounding procedure that failed.
+    public static var channelSoundingProcedureFailed: Code { .channelSoundingProcedureFailed }
 }

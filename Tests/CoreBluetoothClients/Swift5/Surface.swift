@@ -1,13 +1,129 @@
 // The names and the comments are those of programs, not of a library.
 // swift-format-ignore-file: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation, NeverForceUnwrap
 
-// The members of CoreBluetooth's classes with the types that they have on Apple's systems, and a delegate that has
-// every method: a member that differs is an error of the compiler, and a method that differs is not called.
+// The names of CoreBluetooth with the types that they have on Apple's systems, and a delegate that has every method: a
+// name that differs is an error of the compiler, and a method that differs is not called.
 
 import CoreBluetooth
 
-/// The members of the classes. Nothing here is called.
+/// The types, their members and the constants. Nothing here is called.
 enum Surface {
+    static func enumerations() {
+        let _: [CBManagerState] = [.unknown, .resetting, .unsupported, .unauthorized, .poweredOff, .poweredOn]
+        let _: [CBManagerAuthorization] = [.notDetermined, .restricted, .denied, .allowedAlways]
+        let _: [CBPeripheralState] = [.disconnected, .connecting, .connected, .disconnecting]
+        let _: [CBCharacteristicWriteType] = [.withResponse, .withoutResponse]
+        let _: [CBPeripheralManagerConnectionLatency] = [.low, .medium, .high]
+        let _: [CBConnectionEvent] = [.peerDisconnected, .peerConnected]
+        let _: [CBChannelSoundingSessionConfiguration.Role] = [.initiator]
+        let _: [Int] = [
+            CBManagerState.unknown.rawValue, CBManagerAuthorization.denied.rawValue,
+            CBPeripheralState.connected.rawValue, CBCharacteristicWriteType.withResponse.rawValue,
+            CBPeripheralManagerConnectionLatency.low.rawValue, CBConnectionEvent.peerConnected.rawValue,
+            CBChannelSoundingSessionConfiguration.Role.initiator.rawValue,
+        ]
+    }
+
+    static func optionSets() {
+        let _: CBCharacteristicProperties = [
+            .broadcast, .read, .writeWithoutResponse, .write, .notify, .indicate, .authenticatedSignedWrites,
+            .extendedProperties, .notifyEncryptionRequired, .indicateEncryptionRequired,
+        ]
+        let _: CBAttributePermissions = [.readable, .writeable, .readEncryptionRequired, .writeEncryptionRequired]
+        let _: CBCentralManager.Feature = [.extendedScanAndConnect, .channelSounding]
+        let _: [UInt] = [
+            CBCharacteristicProperties.read.rawValue, CBAttributePermissions.readable.rawValue,
+            CBCentralManager.Feature.channelSounding.rawValue,
+        ]
+        let _: [CBConnectionEventMatchingOption: Any] = [.serviceUUIDs: [CBUUID](), .peripheralUUIDs: [UUID]()]
+        let _: String = CBConnectionEventMatchingOption.serviceUUIDs.rawValue
+    }
+
+    static func constants() {
+        let _: [String] = [
+            CBAdvertisementDataLocalNameKey, CBAdvertisementDataManufacturerDataKey, CBAdvertisementDataServiceDataKey,
+            CBAdvertisementDataServiceUUIDsKey, CBAdvertisementDataOverflowServiceUUIDsKey,
+            CBAdvertisementDataSolicitedServiceUUIDsKey, CBAdvertisementDataTxPowerLevelKey,
+            CBAdvertisementDataIsConnectable,
+        ]
+        let _: [String] = [
+            CBCentralManagerOptionShowPowerAlertKey, CBCentralManagerOptionRestoreIdentifierKey,
+            CBCentralManagerOptionDeviceAccessForMedia, CBCentralManagerScanOptionAllowDuplicatesKey,
+            CBCentralManagerScanOptionSolicitedServiceUUIDsKey, CBCentralManagerRestoredStatePeripheralsKey,
+            CBCentralManagerRestoredStateScanServicesKey, CBCentralManagerRestoredStateScanOptionsKey,
+        ]
+        let _: [String] = [
+            CBConnectPeripheralOptionNotifyOnConnectionKey, CBConnectPeripheralOptionNotifyOnDisconnectionKey,
+            CBConnectPeripheralOptionNotifyOnNotificationKey, CBConnectPeripheralOptionStartDelayKey,
+            CBConnectPeripheralOptionEnableTransportBridgingKey, CBConnectPeripheralOptionRequiresANCS,
+            CBConnectPeripheralOptionEnableAutoReconnect,
+        ]
+        let _: [String] = [
+            CBPeripheralManagerOptionShowPowerAlertKey, CBPeripheralManagerOptionRestoreIdentifierKey,
+            CBPeripheralManagerRestoredStateServicesKey, CBPeripheralManagerRestoredStateAdvertisementDataKey,
+        ]
+        let _: [String] = [
+            CBUUIDCharacteristicExtendedPropertiesString, CBUUIDCharacteristicUserDescriptionString,
+            CBUUIDClientCharacteristicConfigurationString, CBUUIDServerCharacteristicConfigurationString,
+            CBUUIDCharacteristicFormatString, CBUUIDCharacteristicAggregateFormatString,
+            CBUUIDCharacteristicValidRangeString, CBUUIDCharacteristicObservationScheduleString,
+            CBUUIDL2CAPPSMCharacteristicString,
+        ]
+    }
+
+    static func errors(_ error: CBError, _ refusal: CBATTError) {
+        let _: [CBError.Code] = [
+            .unknown, .invalidParameters, .invalidHandle, .notConnected, .outOfSpace, .operationCancelled,
+            .connectionTimeout, .peripheralDisconnected, .uuidNotAllowed, .alreadyAdvertising, .connectionFailed,
+            .connectionLimitReached, .unknownDevice, .operationNotSupported, .peerRemovedPairingInformation,
+            .encryptionTimedOut, .tooManyLEPairedDevices, .leGattExceededBackgroundNotificationLimit,
+            .leGattNearBackgroundNotificationLimit, .channelSoundingConfigurationFailed,
+            .channelSoundingProcedureFailed,
+        ]
+        let _: [CBError.Code] = [
+            CBError.unknown, CBError.invalidParameters, CBError.invalidHandle, CBError.notConnected, CBError.outOfSpace,
+            CBError.operationCancelled, CBError.connectionTimeout, CBError.peripheralDisconnected,
+            CBError.uuidNotAllowed, CBError.alreadyAdvertising, CBError.connectionFailed,
+            CBError.connectionLimitReached, CBError.unknownDevice, CBError.operationNotSupported,
+            CBError.peerRemovedPairingInformation, CBError.encryptionTimedOut, CBError.tooManyLEPairedDevices,
+            CBError.leGattExceededBackgroundNotificationLimit, CBError.leGattNearBackgroundNotificationLimit,
+            CBError.channelSoundingConfigurationFailed, CBError.channelSoundingProcedureFailed,
+        ]
+        let _: [CBATTError.Code] = [
+            .success, .invalidHandle, .readNotPermitted, .writeNotPermitted, .invalidPdu, .insufficientAuthentication,
+            .requestNotSupported, .invalidOffset, .insufficientAuthorization, .prepareQueueFull, .attributeNotFound,
+            .attributeNotLong, .insufficientEncryptionKeySize, .invalidAttributeValueLength, .unlikelyError,
+            .insufficientEncryption, .unsupportedGroupType, .insufficientResources,
+        ]
+        let _: [CBATTError.Code] = [
+            CBATTError.success, CBATTError.invalidHandle, CBATTError.readNotPermitted, CBATTError.writeNotPermitted,
+            CBATTError.invalidPdu, CBATTError.insufficientAuthentication, CBATTError.requestNotSupported,
+            CBATTError.invalidOffset, CBATTError.insufficientAuthorization, CBATTError.prepareQueueFull,
+            CBATTError.attributeNotFound, CBATTError.attributeNotLong, CBATTError.insufficientEncryptionKeySize,
+            CBATTError.invalidAttributeValueLength, CBATTError.unlikelyError, CBATTError.insufficientEncryption,
+            CBATTError.unsupportedGroupType, CBATTError.insufficientResources,
+        ]
+        let _: [CBError] = [CBError(.unknown), CBError(.unknown, userInfo: [:])]
+        let _: [CBATTError] = [CBATTError(.success), CBATTError(.success, userInfo: [:])]
+        let _: (CBError.Code, CBATTError.Code) = (error.code, refusal.code)
+        let _: [Int] = [error.errorCode, refusal.errorCode, error.code.rawValue, refusal.code.rawValue]
+        let _: [[String: Any]] = [error.userInfo, refusal.userInfo, error.errorUserInfo, refusal.errorUserInfo]
+        let _: [String] = [error.localizedDescription, refusal.localizedDescription]
+        let _: [String] = [CBError.errorDomain, CBATTError.errorDomain, CBErrorDomain, CBATTErrorDomain]
+    }
+
+    @available(*, deprecated)
+    static func former(_ central: CBCentralManager, _ device: CBPeripheral, _ characteristic: CBCharacteristic) {
+        let _: [CBCentralManagerState] = [.unknown, .resetting, .unsupported, .unauthorized, .poweredOff, .poweredOn]
+        let _: [CBPeripheralManagerState] = [.unknown, .resetting, .unsupported, .unauthorized, .poweredOff, .poweredOn]
+        let _: [CBPeripheralManagerAuthorizationStatus] = [.notDetermined, .restricted, .denied, .authorized]
+        let _: CBManagerAuthorization = central.authorization
+        let _: CBPeripheralManagerAuthorizationStatus = CBPeripheralManager.authorizationStatus()
+        let _: NSNumber? = device.rssi
+        let _: Bool = characteristic.isBroadcasted
+        let _: [CBError.Code] = [CBError.unkownDevice, CBError.Code.unkownDevice]
+    }
+
     static func managers(
         _ central: CBCentralManager, _ peripheral: CBPeripheralManager,
         _ delegate: CBCentralManagerDelegate & CBPeripheralManagerDelegate
@@ -53,6 +169,7 @@ enum Surface {
 
     static func peripheral(_ peripheral: CBPeripheral) {
         let _: UUID = (peripheral as CBPeer).identifier
+        let _: NSCopying = peripheral as CBPeer
         let _: CBPeripheralDelegate? = peripheral.delegate
         let _: String? = peripheral.name
         let _: CBPeripheralState = peripheral.state
@@ -71,6 +188,14 @@ enum Surface {
         let _: (Bool, CBCharacteristic) -> Void = peripheral.setNotifyValue(_:for:)
         let _: () -> Void = peripheral.readRSSI
         let _: (CBL2CAPPSM) -> Void = peripheral.openL2CAPChannel(_:)
+        let _: (CBChannelSoundingSessionConfiguration) -> Void = peripheral.startChannelSoundingSession(_:)
+        let _: () -> Void = peripheral.cancelChannelSoundingSession
+    }
+
+    static func channelSounding(_ results: CBChannelSoundingProcedureResults) {
+        let configuration = CBChannelSoundingSessionConfiguration(role: .initiator)
+        let _: CBChannelSoundingSessionConfiguration.Role = configuration.role
+        let _: Double = results.distance
     }
 
     static func attributes(
@@ -83,10 +208,15 @@ enum Surface {
         ]
         let _: CBPeripheral? = (service as CBService).peripheral
         let _: Bool = service.isPrimary
+        let _: [CBService]? = (service as CBService).includedServices
+        let _: [CBCharacteristic]? = (service as CBService).characteristics
         let _: WritableKeyPath<CBMutableService, [CBService]?> = \.includedServices
         let _: WritableKeyPath<CBMutableService, [CBCharacteristic]?> = \.characteristics
         let _: CBService? = (characteristic as CBCharacteristic).service
         let _: Bool = characteristic.isNotifying
+        let _: CBCharacteristicProperties = (characteristic as CBCharacteristic).properties
+        let _: Data? = (characteristic as CBCharacteristic).value
+        let _: [CBDescriptor]? = (characteristic as CBCharacteristic).descriptors
         let _: WritableKeyPath<CBMutableCharacteristic, CBCharacteristicProperties> = \.properties
         let _: WritableKeyPath<CBMutableCharacteristic, CBAttributePermissions> = \.permissions
         let _: WritableKeyPath<CBMutableCharacteristic, Data?> = \.value
@@ -96,9 +226,11 @@ enum Surface {
         let _: Any? = descriptor.value
         let _: [CBUUID] = [CBUUID(string: "180D"), CBUUID(data: Data([0x18, 0x0D])), CBUUID(nsuuid: UUID())]
         let _: (Data, String) = (service.uuid.data, service.uuid.uuidString)
+        let _: [NSCopying] = [service.uuid]
     }
 
-    static func others(_ request: CBATTRequest, _ channel: CBL2CAPChannel, _ errors: (CBError, CBATTError)) {
+    static func others(_ request: CBATTRequest, _ channel: CBL2CAPChannel) {
+        let _: CBCentral = request.central
         let _: CBPeer = request.central
         let _: CBCharacteristic = request.characteristic
         let _: Int = request.offset
@@ -108,10 +240,6 @@ enum Surface {
         let _: InputStream? = channel.inputStream
         let _: OutputStream? = channel.outputStream
         let _: CBL2CAPPSM = channel.psm
-        let _: (CBError.Code, CBATTError.Code) = (errors.0.code, errors.1.code)
-        let _: (Int, Int) = (errors.0.errorCode, errors.1.errorCode)
-        let _: [String: Any] = errors.0.userInfo.merging(errors.1.userInfo) { first, _ in first }
-        let _: [String] = [CBError.errorDomain, CBATTError.errorDomain, CBErrorDomain, CBATTErrorDomain]
     }
 }
 
@@ -149,6 +277,7 @@ public class EveryCallback: NSObject, CBCentralManagerDelegate, CBPeripheralDele
 
     public func peripheralDidUpdateName(_ peripheral: CBPeripheral) { note() }
     public func peripheral(_ peripheral: CBPeripheral, didModifyServices invalidatedServices: [CBService]) { note() }
+    public func peripheralDidUpdateRSSI(_ peripheral: CBPeripheral, error: Error?) { note() }
     public func peripheral(_ peripheral: CBPeripheral, didReadRSSI RSSI: NSNumber, error: Error?) { note() }
     public func peripheral(_ peripheral: CBPeripheral, didDiscoverServices error: Error?) { note() }
     public func peripheral(
@@ -177,6 +306,10 @@ public class EveryCallback: NSObject, CBCentralManagerDelegate, CBPeripheralDele
     }
     public func peripheralIsReady(toSendWriteWithoutResponse peripheral: CBPeripheral) { note() }
     public func peripheral(_ peripheral: CBPeripheral, didOpen channel: CBL2CAPChannel?, error: Error?) { note() }
+    public func peripheral(
+        _ peripheral: CBPeripheral, didReceive results: CBChannelSoundingProcedureResults?, error: Error?
+    ) { note() }
+    public func peripheral(_ peripheral: CBPeripheral, didCompleteChannelSoundingSession error: Error?) { note() }
 
     public func peripheralManagerDidUpdateState(_ peripheral: CBPeripheralManager) { note() }
     public func peripheralManager(_ peripheral: CBPeripheralManager, willRestoreState dict: [String: Any]) { note() }
@@ -237,7 +370,11 @@ public class EveryCallback: NSObject, CBCentralManagerDelegate, CBPeripheralDele
         peripheral.peripheral(device, didWriteValueFor: descriptor as CBDescriptor, error: nil)
         peripheral.peripheralIsReady(toSendWriteWithoutResponse: device)
         peripheral.peripheral(device, didOpen: nil, error: nil)
-        return 23
+        peripheral.peripheral(device, didReceive: nil, error: nil)
+        peripheral.peripheral(device, didCompleteChannelSoundingSession: nil)
+        let former: FormerCalls = DeprecatedCalls()
+        former.callAsCentral(peripheral, device)
+        return 26
     }
 
     /// Calls each method of the third protocol, as CoreBluetooth does; returns the number of calls.
@@ -256,5 +393,17 @@ public class EveryCallback: NSObject, CBCentralManagerDelegate, CBPeripheralDele
         peripheral.peripheralManager(manager, didUnpublishL2CAPChannel: 0x80, error: nil)
         peripheral.peripheralManager(manager, didOpen: nil, error: nil)
         return 12
+    }
+}
+
+/// Calls of deprecated methods. What made them directly would have to be deprecated too, so a protocol has them.
+private protocol FormerCalls {
+    func callAsCentral(_ delegate: CBPeripheralDelegate, _ device: CBPeripheral)
+}
+
+private struct DeprecatedCalls: FormerCalls {
+    @available(*, deprecated)
+    func callAsCentral(_ delegate: CBPeripheralDelegate, _ device: CBPeripheral) {
+        delegate.peripheralDidUpdateRSSI(device, error: nil)
     }
 }

@@ -1296,6 +1296,34 @@ import Testing
         }
     }
 
+    @Test(arguments: [false, true])
+    func s11AChangeIsLoggedOnceIfTheDelegateDoesNotImplementIt(isImplemented: Bool) async throws {
+        try await Bench.run { bench in
+            var services: [VirtualService] = [
+                .genericAccess(name: "Changing", appearance: 0), .genericAttribute(databaseHash: nil),
+                VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, .read, value: [1])]),
+            ]
+            let device = await bench.radio.add(VirtualDevice(name: "Changing", services: services))
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            _ = try await bench.discover(peripheral, recorder)
+            let other = SilentDelegate()
+            if !isImplemented { peripheral.delegate = other }
+            // The device is asked to announce changes by then.
+            try await bench.time.clock.sleep(for: .seconds(5))
+            services[2] = VirtualService(0xFFE0, [VirtualCharacteristic(0xFFE1, .read, value: [2])])
+            await device.changeServices(to: VirtualDevice(name: "Changing", services: services))
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(peripheral.services == [])
+            #expect(peripheral.state == .connected)
+            #expect(recorder.linesWithoutDiscoveries == (isImplemented ? ["didModifyServices [\"FFF0\"]"] : []))
+            let misuse = bench.log.misuse
+            #expect(misuse.count == (isImplemented ? 0 : 1))
+            #expect(misuse.allSatisfy { $0.hasSuffix("does not implement peripheral(_:didModifyServices:)") })
+            withExtendedLifetime((manager, other)) {}
+        }
+    }
+
     // MARK: S13 Two managers
 
     @Test func s13TwoManagersShareOneLink() async throws {
@@ -1903,6 +1931,9 @@ private final class FarEndOfChannel: Sendable {
         socket = LinkSocket(adopting: descriptor)
     }
 }
+
+/// A delegate that implements nothing.
+private final class SilentDelegate: NSObject, CBPeripheralDelegate {}
 
 /// A reference that does not keep its object.
 private final class WeakReference: @unchecked Sendable {

@@ -1,47 +1,75 @@
 import CoreBluetooth
+import TestSupport
 import Testing
 
-/// The names and the numbers of Apple's CoreBluetooth, from its documentation and the headers of its SDK.
+/// The names and the values of Apple's CoreBluetooth are those of the module.
 @Suite struct SurfaceTests {
+    @Test func theModuleHasTheNamesOfTheTableAndNoOthers() throws {
+        let exported = try SurfaceTable.exported()
+        let expected = Set(SurfaceTable.apple.map(\.text))
+        let own = Set(SurfaceTable.own.map(\.symbol))
+        #expect(expected.subtracting(exported.map(\.text)).sorted() == [])
+        #expect(own.subtracting(exported.map(\.symbol)).sorted() == [])
+        let others = exported.filter { name in
+            !expected.contains(name.text) && !own.contains(name.symbol) && !SurfaceTable.isInherited(name)
+        }
+        #expect(others.map(\.text) == [])
+    }
+
+    /// The compiler checks the types of what it mentions.
+    @Test func theSampleMentionsEveryNameOfTheTable() throws {
+        let sample = try RepositoryFiles.text("Tests/CoreBluetoothClients/Swift5/Surface.swift")
+        let words = Set(sample.split { !$0.isLetter && !$0.isNumber })
+        var wanted: Set<Substring> = []
+        for name in SurfaceTable.apple {
+            wanted.formUnion(name.base.split(separator: "."))
+            wanted.formUnion(name.labels)
+        }
+        #expect(wanted.subtracting(words).sorted() == [])
+    }
+
     @Test func enumerationsHaveTheirRawValues() {
-        let states: [CBManagerState] = [.unknown, .resetting, .unsupported, .unauthorized, .poweredOff, .poweredOn]
-        #expect(states.map(\.rawValue) == [0, 1, 2, 3, 4, 5])
-        let authorizations: [CBManagerAuthorization] = [.notDetermined, .restricted, .denied, .allowedAlways]
-        #expect(authorizations.map(\.rawValue) == [0, 1, 2, 3])
-        let peripherals: [CBPeripheralState] = [.disconnected, .connecting, .connected, .disconnecting]
-        #expect(peripherals.map(\.rawValue) == [0, 1, 2, 3])
-        let writes: [CBCharacteristicWriteType] = [.withResponse, .withoutResponse]
-        #expect(writes.map(\.rawValue) == [0, 1])
-        let latencies: [CBPeripheralManagerConnectionLatency] = [.low, .medium, .high]
-        #expect(latencies.map(\.rawValue) == [0, 1, 2])
-        let events: [CBConnectionEvent] = [.peerDisconnected, .peerConnected]
-        #expect(events.map(\.rawValue) == [0, 1])
-        #expect(CBChannelSoundingSessionConfiguration.Role.initiator.rawValue == 0)
+        expectCases(of: "CBManagerState") { CBManagerState(rawValue: $0) }
+        expectCases(of: "CBManagerAuthorization") { CBManagerAuthorization(rawValue: $0) }
+        expectCases(of: "CBPeripheralState") { CBPeripheralState(rawValue: $0) }
+        expectCases(of: "CBCharacteristicWriteType") { CBCharacteristicWriteType(rawValue: $0) }
+        expectCases(of: "CBPeripheralManagerConnectionLatency") { CBPeripheralManagerConnectionLatency(rawValue: $0) }
+        expectCases(of: "CBConnectionEvent") { CBConnectionEvent(rawValue: $0) }
+        expectCases(of: "CBChannelSoundingSessionConfiguration.Role") {
+            CBChannelSoundingSessionConfiguration.Role(rawValue: $0)
+        }
+        expectCases(of: "CBError.Code") { CBError.Code(rawValue: $0) }
+        expectCases(of: "CBATTError.Code") { CBATTError.Code(rawValue: $0) }
     }
 
     @Test func formerEnumerationsHaveTheirRawValues() {
         let names: any FormerNames = DeprecatedNames()
-        #expect(names.states.map(\.0) == [0, 1, 2, 3, 4, 5])
-        #expect(names.states.map(\.1) == [0, 1, 2, 3, 4, 5])
-        #expect(names.authorizations == [0, 1, 2, 3])
-        #expect(names.unknownDevice == 12)
+        expectCases(of: "CBCentralManagerState") { names.centralManagerState($0) }
+        expectCases(of: "CBPeripheralManagerState") { names.peripheralManagerState($0) }
+        expectCases(of: "CBPeripheralManagerAuthorizationStatus") { names.authorizationStatus($0) }
+        #expect(names.unknownDevices == [12, 12])
     }
 
     @Test func optionSetsHaveTheirBits() {
-        let properties: [CBCharacteristicProperties] = [
-            .broadcast, .read, .writeWithoutResponse, .write, .notify, .indicate, .authenticatedSignedWrites,
-            .extendedProperties, .notifyEncryptionRequired, .indicateEncryptionRequired,
+        let properties: [String: CBCharacteristicProperties] = [
+            "broadcast": .broadcast, "read": .read, "writeWithoutResponse": .writeWithoutResponse, "write": .write,
+            "notify": .notify, "indicate": .indicate, "authenticatedSignedWrites": .authenticatedSignedWrites,
+            "extendedProperties": .extendedProperties, "notifyEncryptionRequired": .notifyEncryptionRequired,
+            "indicateEncryptionRequired": .indicateEncryptionRequired,
         ]
-        #expect(properties.map(\.rawValue) == [1, 2, 4, 8, 0x10, 0x20, 0x40, 0x80, 0x100, 0x200])
-        let permissions: [CBAttributePermissions] = [
-            .readable, .writeable, .readEncryptionRequired, .writeEncryptionRequired,
+        #expect(properties.mapValues { "\($0.rawValue)" } == SurfaceTable.values(of: "CBCharacteristicProperties"))
+        let permissions: [String: CBAttributePermissions] = [
+            "readable": .readable, "writeable": .writeable, "readEncryptionRequired": .readEncryptionRequired,
+            "writeEncryptionRequired": .writeEncryptionRequired,
         ]
-        #expect(permissions.map(\.rawValue) == [1, 2, 4, 8])
-        let features: [CBCentralManager.Feature] = [.extendedScanAndConnect, .channelSounding]
-        #expect(features.map(\.rawValue) == [1, 2])
+        #expect(permissions.mapValues { "\($0.rawValue)" } == SurfaceTable.values(of: "CBAttributePermissions"))
+        let features: [String: CBCentralManager.Feature] = [
+            "extendedScanAndConnect": .extendedScanAndConnect, "channelSounding": .channelSounding,
+        ]
+        #expect(features.mapValues { "\($0.rawValue)" } == SurfaceTable.values(of: "CBCentralManager.Feature"))
     }
 
-    @Test func errorCodesHaveTheirNumbers() {
+    @Test func errorTypesHaveEachCode() {
         let codes: [CBError.Code] = [
             CBError.unknown, CBError.invalidParameters, CBError.invalidHandle, CBError.notConnected, CBError.outOfSpace,
             CBError.operationCancelled, CBError.connectionTimeout, CBError.peripheralDisconnected,
@@ -49,9 +77,9 @@ import Testing
             CBError.connectionLimitReached, CBError.unknownDevice, CBError.operationNotSupported,
             CBError.peerRemovedPairingInformation, CBError.encryptionTimedOut, CBError.tooManyLEPairedDevices,
             CBError.leGattExceededBackgroundNotificationLimit, CBError.leGattNearBackgroundNotificationLimit,
+            CBError.channelSoundingConfigurationFailed, CBError.channelSoundingProcedureFailed,
         ]
-        #expect(codes.map(\.rawValue) == Array(0...18))
-        #expect(codes == (0...18).map { CBError.Code(rawValue: $0) })
+        #expect(codes == (0...20).map { CBError.Code(rawValue: $0) })
         let attributes: [CBATTError.Code] = [
             CBATTError.success, CBATTError.invalidHandle, CBATTError.readNotPermitted, CBATTError.writeNotPermitted,
             CBATTError.invalidPdu, CBATTError.insufficientAuthentication, CBATTError.requestNotSupported,
@@ -60,7 +88,6 @@ import Testing
             CBATTError.invalidAttributeValueLength, CBATTError.unlikelyError, CBATTError.insufficientEncryption,
             CBATTError.unsupportedGroupType, CBATTError.insufficientResources,
         ]
-        #expect(attributes.map(\.rawValue) == Array(0...17))
         #expect(attributes == (0...17).map { CBATTError.Code(rawValue: $0) })
     }
 
@@ -96,27 +123,28 @@ import Testing
     }
 
     @Test func constantsHaveTheirValues() {
-        #expect(CBErrorDomain == "CBErrorDomain")
-        #expect(CBATTErrorDomain == "CBATTErrorDomain")
-        let advertisement = [
-            CBAdvertisementDataLocalNameKey, CBAdvertisementDataManufacturerDataKey, CBAdvertisementDataServiceDataKey,
-            CBAdvertisementDataServiceUUIDsKey, CBAdvertisementDataOverflowServiceUUIDsKey,
-            CBAdvertisementDataTxPowerLevelKey, CBAdvertisementDataIsConnectable,
-            CBAdvertisementDataSolicitedServiceUUIDsKey,
+        let constants: [String: String] = [
+            "CBErrorDomain": CBErrorDomain,
+            "CBATTErrorDomain": CBATTErrorDomain,
+            "CBAdvertisementDataLocalNameKey": CBAdvertisementDataLocalNameKey,
+            "CBAdvertisementDataManufacturerDataKey": CBAdvertisementDataManufacturerDataKey,
+            "CBAdvertisementDataServiceDataKey": CBAdvertisementDataServiceDataKey,
+            "CBAdvertisementDataServiceUUIDsKey": CBAdvertisementDataServiceUUIDsKey,
+            "CBAdvertisementDataOverflowServiceUUIDsKey": CBAdvertisementDataOverflowServiceUUIDsKey,
+            "CBAdvertisementDataSolicitedServiceUUIDsKey": CBAdvertisementDataSolicitedServiceUUIDsKey,
+            "CBAdvertisementDataTxPowerLevelKey": CBAdvertisementDataTxPowerLevelKey,
+            "CBAdvertisementDataIsConnectable": CBAdvertisementDataIsConnectable,
+            "CBUUIDCharacteristicExtendedPropertiesString": CBUUIDCharacteristicExtendedPropertiesString,
+            "CBUUIDCharacteristicUserDescriptionString": CBUUIDCharacteristicUserDescriptionString,
+            "CBUUIDClientCharacteristicConfigurationString": CBUUIDClientCharacteristicConfigurationString,
+            "CBUUIDServerCharacteristicConfigurationString": CBUUIDServerCharacteristicConfigurationString,
+            "CBUUIDCharacteristicFormatString": CBUUIDCharacteristicFormatString,
+            "CBUUIDCharacteristicAggregateFormatString": CBUUIDCharacteristicAggregateFormatString,
+            "CBUUIDCharacteristicValidRangeString": CBUUIDCharacteristicValidRangeString,
+            "CBUUIDCharacteristicObservationScheduleString": CBUUIDCharacteristicObservationScheduleString,
+            "CBUUIDL2CAPPSMCharacteristicString": CBUUIDL2CAPPSMCharacteristicString,
         ]
-        let names = [
-            "LocalName", "ManufacturerData", "ServiceData", "ServiceUUIDs", "HashedServiceUUIDs", "TxPowerLevel",
-            "IsConnectable", "SolicitedServiceUUIDs",
-        ]
-        #expect(advertisement == names.map { "kCBAdvData\($0)" })
-        let descriptors = [
-            CBUUIDCharacteristicExtendedPropertiesString, CBUUIDCharacteristicUserDescriptionString,
-            CBUUIDClientCharacteristicConfigurationString, CBUUIDServerCharacteristicConfigurationString,
-            CBUUIDCharacteristicFormatString, CBUUIDCharacteristicAggregateFormatString,
-            CBUUIDCharacteristicValidRangeString, CBUUIDCharacteristicObservationScheduleString,
-        ]
-        #expect(descriptors == ["2900", "2901", "2902", "2903", "2904", "2905", "2906", "2910"])
-        #expect(CBUUIDL2CAPPSMCharacteristicString == "ABDD3056-28FA-441D-A470-55A75A52553A")
+        #expect(constants == SurfaceTable.values(of: ""))
     }
 
     /// Programs compare none of these with texts; what matters is that they differ within one dictionary.
@@ -177,34 +205,42 @@ import Testing
         #expect([CFSwapInt32BigToHost(word), CFSwapInt32HostToBig(word)] == [word.bigEndian, word.bigEndian])
         #expect([CFSwapInt64BigToHost(long), CFSwapInt64HostToBig(long)] == [long.bigEndian, long.bigEndian])
     }
+
+    /// Expects each raw value of the table to make the case of that name.
+    private func expectCases<Case>(of type: String, _ make: (Int) -> Case?) {
+        let values = SurfaceTable.values(of: type)
+        #expect(!values.isEmpty, "\(type) is not in the table")
+        for (name, value) in values {
+            let made = Int(value).flatMap { make($0) }
+            #expect(made.map { "\($0)" } == name, "\(type) \(value)")
+        }
+    }
 }
 
-/// The raw values of deprecated names. A test that used them directly would have to be deprecated too,
-/// so a protocol has them.
+/// Deprecated names. A test that used them directly would have to be deprecated too, so a protocol has them.
 private protocol FormerNames {
-    var states: [(Int, Int)] { get }
-    var authorizations: [Int] { get }
-    var unknownDevice: Int { get }
+    func centralManagerState(_ number: Int) -> String?
+    func peripheralManagerState(_ number: Int) -> String?
+    func authorizationStatus(_ number: Int) -> String?
+    var unknownDevices: [Int] { get }
 }
 
 private struct DeprecatedNames: FormerNames {
     @available(*, deprecated)
-    var states: [(Int, Int)] {
-        let central: [CBCentralManagerState] = [
-            .unknown, .resetting, .unsupported, .unauthorized, .poweredOff, .poweredOn,
-        ]
-        let peripheral: [CBPeripheralManagerState] = [
-            .unknown, .resetting, .unsupported, .unauthorized, .poweredOff, .poweredOn,
-        ]
-        return zip(central, peripheral).map { ($0.rawValue, $1.rawValue) }
+    func centralManagerState(_ number: Int) -> String? {
+        CBCentralManagerState(rawValue: number).map { "\($0)" }
     }
 
     @available(*, deprecated)
-    var authorizations: [Int] {
-        let all: [CBPeripheralManagerAuthorizationStatus] = [.notDetermined, .restricted, .denied, .authorized]
-        return all.map(\.rawValue)
+    func peripheralManagerState(_ number: Int) -> String? {
+        CBPeripheralManagerState(rawValue: number).map { "\($0)" }
     }
 
     @available(*, deprecated)
-    var unknownDevice: Int { CBError.unkownDevice.rawValue }
+    func authorizationStatus(_ number: Int) -> String? {
+        CBPeripheralManagerAuthorizationStatus(rawValue: number).map { "\($0)" }
+    }
+
+    @available(*, deprecated)
+    var unknownDevices: [Int] { [CBError.unkownDevice.rawValue, CBError.Code.unkownDevice.rawValue] }
 }

@@ -1,20 +1,14 @@
 import BLELinux
 import Foundation
+import TestSupport
 
 /// The built `blescan`, run as a process of its own, as users run it.
 enum BuiltProgram {
     /// The program is in the build's folder, next to the test bundle; `BAREBLE_BLESCAN` names another one.
     static let url: URL = {
         if let path = ProcessInfo.processInfo.environment["BAREBLE_BLESCAN"] { return URL(filePath: path) }
-        return program("blescan")
+        return BuiltPrograms.url("blescan")
     }()
-
-    /// A program of the package, in the build's folder.
-    static func program(_ name: String) -> URL {
-        let places = CommandLine.arguments.filter { $0.hasSuffix(".xctest") } + CommandLine.arguments.prefix(1)
-        let candidates = places.map { URL(filePath: $0).deletingLastPathComponent().appending(path: name) }
-        return candidates.first { FileManager.default.isExecutableFile(atPath: $0.path) } ?? URL(filePath: name)
-    }
 
     /// Runs it to its end.
     static func run(

@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 /// `bareble-recover`, started by hand so that it takes no step.
 @Suite struct RecoveryProgramTests {
     private func run(_ arguments: [String]) async throws -> Outcome {
-        try await RunningProgram(arguments, of: BuiltProgram.program("bareble-recover")).outcome()
+        try await RunningProgram(arguments, of: BuiltPrograms.url("bareble-recover")).outcome()
     }
 
     @Test(
