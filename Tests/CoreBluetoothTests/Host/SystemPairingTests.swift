@@ -249,6 +249,53 @@ import Testing
         }
     }
 
+    /// The user takes ten seconds to compare the numbers. The kernel of a virtual radio takes packets meanwhile.
+    @Test(.row("T27")) func s12CallsThatAreMadeDuringAPairingWaitForIt() async throws {
+        let folder = try Folder()
+        let (questions, question) = AsyncStream.makeStream(of: Void.self)
+        let (answers, answer) = AsyncStream.makeStream(of: Void.self)
+        let settings = Self.settings(folder) { pairing in
+            pairing.show = { _, _ in }
+            pairing.compare = { _, _ in
+                question.yield()
+                for await _ in answers {}
+                return true
+            }
+        }
+        try await Bench.run(settings) { bench in
+            var lock = Self.lock(VirtualSecurity(capability: .displayYesNo), .authenticated)
+            lock.services[0].characteristics += [
+                VirtualCharacteristic(0xFFF2, [.read, .write], value: [2]),
+                VirtualCharacteristic(0xFFF3, .writeWithoutResponse),
+            ]
+            let device = await bench.radio.add(lock)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let found = try await bench.discover(peripheral, recorder)
+            let value = try #require(found[sealed])
+            let other = try #require(found[CBUUID(string: "FFF2")])
+            let command = try #require(found[CBUUID(string: "FFF3")])
+            peripheral.readValue(for: value)
+            for await _ in questions { break }
+            peripheral.readValue(for: other)
+            peripheral.writeValue(Data([9]), for: other, type: .withResponse)
+            peripheral.writeValue(Data([3]), for: command, type: .withoutResponse)
+            try await bench.time.clock.sleep(for: .seconds(10))
+            #expect(recorder.lines == [])
+            #expect(peripheral.state == .connected)
+            answer.finish()
+            try await bench.time.clock.sleep(for: .seconds(10))
+            #expect(
+                recorder.lines == [
+                    "didUpdateValueFor FFF1 [7]", "didUpdateValueFor FFF2 [2]", "didWriteValueFor FFF2 nil",
+                ])
+            #expect(try await device.value(0xFFF2) == [9])
+            #expect(try await device.value(0xFFF3) == [3])
+            #expect(await device.pairingCount == 1)
+            _ = manager
+        }
+    }
+
     /// The kernel ends the link to a device that does not pair in time: what was called ends with it.
     @Test(.row("S12")) func s12AnOperationWhosePairingIsNotFinishedInTimeEndsTheLink() async throws {
         let folder = try Folder()
