@@ -115,7 +115,9 @@ enum Surface {
     @available(*, deprecated)
     static func former(_ central: CBCentralManager, _ device: CBPeripheral, _ characteristic: CBCharacteristic) {
         let _: [CBCentralManagerState] = [.unknown, .resetting, .unsupported, .unauthorized, .poweredOff, .poweredOn]
-        let _: [CBPeripheralManagerState] = [.unknown, .resetting, .unsupported, .unauthorized, .poweredOff, .poweredOn]
+        let _: [CBPeripheralManagerState] = [
+            .unknown, .resetting, .unsupported, .unauthorized, .poweredOff, .poweredOn,
+        ]
         let _: [CBPeripheralManagerAuthorizationStatus] = [.notDetermined, .restricted, .denied, .authorized]
         let _: CBManagerAuthorization = central.authorization
         let _: CBPeripheralManagerAuthorizationStatus = CBPeripheralManager.authorizationStatus()
