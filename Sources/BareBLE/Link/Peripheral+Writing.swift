@@ -179,12 +179,12 @@ extension Peripheral {
             return found.valueHandle
         }
         let other: CharacteristicProperties = kind == .withResponse ? .writeWithoutResponse : .write
-        // Of a value that cannot be written at all, the kind of the write is no reason.
+        // If the value cannot be written at all, the kind of write is not the reason.
         let isWritable = !found.properties.isDisjoint(with: [other, .authenticatedSignedWrites])
-        let way = kind == .withResponse ? " with response" : " without response"
+        let kindOfWrite = kind == .withResponse ? " with response" : " without response"
         throw BLEError(
             .notSupported, subject: name, during: context.operation,
-            because: "it is not writable\(isWritable ? way : "") (properties: \(found.properties))",
+            because: "it is not writable\(isWritable ? kindOfWrite : "") (properties: \(found.properties))",
             hint: found.properties.contains(other)
                 ? "Write it \(kind == .withResponse ? "without" : "with") response." : nil)
     }
