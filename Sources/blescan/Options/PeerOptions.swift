@@ -73,7 +73,8 @@ struct LimitOptions: ParsableArguments {
     func expect(
         _ number: Int, isInterrupted: Bool, _ verb: String, advice: String = "Allow more time with --for."
     ) throws {
-        guard number < count ?? (duration == nil ? 0 : 1) else { return }
+        let wanted = count ?? (duration == nil ? 0 : 1)
+        guard number < wanted else { return }
         if isInterrupted {
             // Without a number the user decides when it is enough.
             if count == nil { return }
