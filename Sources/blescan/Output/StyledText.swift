@@ -40,8 +40,8 @@ struct StyledText: Hashable, Sendable {
 
     /// Returns the text in lines of at most this number of columns, all but the first one indented.
     ///
-    /// They end between words. A longer word stays whole, and so does a command between backticks: where the terminal
-    /// breaks it, it is copied as one line. A single backtick, such as in a name, begins no command.
+    /// They end between words. A longer word stays whole, and so does a command between backticks in sentences: where
+    /// the terminal breaks it, it is copied as one line. A single backtick, such as in a name, begins no command.
     func wrapped(to limit: Int) -> [StyledText] {
         guard width > limit else { return [self] }
         let indentation = StyledText("  ")
@@ -78,7 +78,7 @@ struct StyledText: Hashable, Sendable {
         return words
     }
 
-    /// The parts between blanks, each with the number of blanks before it. A command is one part.
+    /// The parts between blanks, each with the number of blanks before it. A command in sentences is one part.
     private var parts: [(gap: Int, text: StyledText)] {
         var parts: [(gap: Int, text: StyledText)] = []
         var gap = 0
@@ -87,7 +87,7 @@ struct StyledText: Hashable, Sendable {
         var backticks = pieces.reduce(0) { $0 + $1.text.count { $0 == "`" } }
         for piece in pieces {
             for character in piece.text {
-                if character == "`" {
+                if isProse, character == "`" {
                     backticks -= 1
                     isCommand = !isCommand && backticks > 0
                 }

@@ -36,6 +36,12 @@ import Testing
         #expect(lines(message, 24) == ["blescan: run", "  `blescan pair`: Bob`s", "  lamp has no bond yet"])
     }
 
+    /// Nor do two of them in a value, which is no sentence.
+    @Test func backticksInAValueKeepNoWordsTogether() {
+        let value = StyledText("0x0003  one `two three` four")
+        #expect(lines(value, 12) == ["0x0003  one", "  `two", "  three`", "  four"])
+    }
+
     /// The terminal breaks what has no blanks, such as a path.
     @Test func nothingIsCut() {
         let path = "/" + String(repeating: "a", count: 90)
