@@ -8,7 +8,8 @@ struct StyledText: Hashable, Sendable {
     private var pieces: [Piece] = []
     /// The number of columns.
     private(set) var width = 0
-    /// Whether it is made of sentences, which `wrapped(to:)` may break.
+    /// Whether it is made of sentences: `Console.messageBytes` breaks no other messages, and only in sentences do
+    /// backticks enclose a command.
     var isProse = false
 
     init() {}
