@@ -67,9 +67,7 @@ struct StyledText: Hashable, Sendable {
     private func words(fitting limit: Int) -> [(gap: Int, text: StyledText)] {
         var words: [(gap: Int, text: StyledText)] = []
         for (gap, word) in parts {
-            guard gap == 1, let number = words.last?.text, number.plain.isBareNumber, word.plain.isUnit,
-                number.width + gap + word.width <= limit
-            else {
+            guard let last = words.last?.text, last.plain.isNumber(of: word.plain, after: gap, fitting: limit) else {
                 words.append((gap, word))
                 continue
             }
@@ -212,9 +210,7 @@ extension String {
         for part in split(separator: " ", omittingEmptySubsequences: false) {
             if !part.isEmpty {
                 let word = String(part)
-                if gap == 1, let last = words.last?.text, last.isBareNumber, word.isUnit,
-                    ScreenText.width(last) + 1 + ScreenText.width(word) <= limit
-                {
+                if let last = words.last?.text, last.isNumber(of: word, after: gap, fitting: limit) {
                     words[words.count - 1].text = last + " " + word
                 } else {
                     words.append((gap, word))
@@ -226,8 +222,13 @@ extension String {
         return words
     }
 
+    /// Returns whether this is the number of a unit that follows after `gap` blanks. Both are one word then.
+    fileprivate func isNumber(of unit: String, after gap: Int, fitting limit: Int) -> Bool {
+        gap == 1 && isBareNumber && unit.isUnit && ScreenText.width(self) + gap + ScreenText.width(unit) <= limit
+    }
+
     /// Whether this is a number and nothing else, also as the first word in parentheses.
-    fileprivate var isBareNumber: Bool {
+    private var isBareNumber: Bool {
         let digits: ClosedRange<Character> = "0"..."9"
         let number = drop { "+-(".contains($0) }
         guard let first = number.first, let last = number.last, digits.contains(first), digits.contains(last) else {
@@ -237,7 +238,7 @@ extension String {
     }
 
     /// Whether this looks like a unit, with the punctuation after it.
-    fileprivate var isUnit: Bool {
+    private var isUnit: Bool {
         let (digits, small): (ClosedRange<Character>, ClosedRange<Character>) = ("0"..."9", "a"..."z")
         var unit = self[...]
         while let last = unit.last, ",;:.)".contains(last) { unit.removeLast() }
