@@ -242,7 +242,7 @@ struct ScanScreen: Sendable {
         }
     }
 
-    /// Why there is no device, in the place of the rows; `nil` if there is one, or if none is heard.
+    /// Why there is no device, in the place of the rows; `nil` if there is one, or if all devices are shown.
     var vacancy: String? {
         guard onlySensors, devices.isEmpty else { return nil }
         return "no device with measurements is heard at this time; others are not shown"
