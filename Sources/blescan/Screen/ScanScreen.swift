@@ -435,10 +435,8 @@ extension ScanScreen: LiveContent {
         guard visible.isEmpty else { return nil }
         if !filter.isEmpty, !devices.isEmpty { return "no device matches the filter; Esc clears it" }
         if !devices.isEmpty { return "all devices are hidden; d shows them" }
-        if let vacancy { return vacancy }
-        return isRecorded
-            ? "no device is heard at this time of the recording; l lists the recorded links"
-            : "no device is heard at the moment"
+        guard isRecorded else { return vacancy ?? "no device is heard at the moment" }
+        return (vacancy ?? "no device is heard at this time of the recording") + "; l lists the recorded links"
     }
 
     /// The selected device, unless the filter hides it.
