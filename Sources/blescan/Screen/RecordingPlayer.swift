@@ -46,7 +46,6 @@ final class RecordingPlayer {
 
     private let path: String
     private let redacts: Bool
-    private let onlySensors: Bool
     private let pace: ReplayPace
     private let blank: ScanBrowser
     private let changeShown: ((inout ScanBrowser) -> Void) -> Void
@@ -60,17 +59,15 @@ final class RecordingPlayer {
     /// - Parameters:
     ///   - path: The file.
     ///   - redacts: Whether addresses and names are masked.
-    ///   - onlySensors: Whether only reports with measurements are shown.
     ///   - pace: The clock of the recording.
     ///   - blank: The screen before the first report.
     ///   - change: Changes the screen that is shown.
     init(
-        _ path: String, redacts: Bool, onlySensors: Bool = false, _ pace: ReplayPace, blank: ScanBrowser,
+        _ path: String, redacts: Bool, _ pace: ReplayPace, blank: ScanBrowser,
         change: @escaping ((inout ScanBrowser) -> Void) -> Void
     ) {
         self.path = path
         self.redacts = redacts
-        self.onlySensors = onlySensors
         self.pace = pace
         self.blank = blank
         changeShown = change
@@ -139,7 +136,7 @@ final class RecordingPlayer {
                     let now = try wait(until: packet.timestamp)
                     guard let report = assembler.received(fragment, at: now) else { continue }
                     guard let outcome = table.record(report, at: now) else { continue }
-                    let isShown = !onlySensors || table[outcome.place].hasMeasurement
+                    let isShown = !blank.table.onlySensors || table[outcome.place].hasMeasurement
                     let scanResult = redaction?.redacted(table[outcome.place]) ?? table[outcome.place]
                     let evicted = outcome.evicted.map { redaction?.redacted($0) ?? $0 }
                     change { screen in

@@ -19,10 +19,9 @@ struct ReplayScreen {
     func run() async throws {
         let pace = ReplayPace(speed)
         let name = path.split(separator: "/").last.map(String.init) ?? path
-        let mode =
-            (speed == 1 ? "recording" : "recording ×\(Self.number(speed))") + (onlySensors ? " of sensors" : "")
+        let mode = speed == 1 ? "recording" : "recording ×\(Self.number(speed))"
         let table = ScanScreen(.init(source: name, address: nil, mode: mode), look, onlySensors: onlySensors)
-        let (path, redacts, onlySensors) = (path, redacts, onlySensors)
+        let (path, redacts) = (path, redacts)
         let failure = Lock<Failure?>(nil)
         let links: ScanBrowser.Links =
             redacts ? .unavailable("--redact masks the addresses; replay without it to see recorded links") : .recorded
@@ -34,9 +33,7 @@ struct ReplayScreen {
             try await withTaskCancellationHandler {
                 try await reading.run {
                     DispatchQueue(label: "replay").async {
-                        let player = RecordingPlayer(
-                            path, redacts: redacts, onlySensors: onlySensors, pace, blank: blank
-                        ) { live.change($0) }
+                        let player = RecordingPlayer(path, redacts: redacts, pace, blank: blank) { live.change($0) }
                         reading.end(
                             Result { try player.run(reporting: { damage in failure.withLock { $0 = damage } }) })
                     }

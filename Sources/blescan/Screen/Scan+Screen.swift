@@ -17,7 +17,7 @@ extension Scan {
         let table = ScanScreen(
             .init(
                 source: adapterName, address: lines.redact ? nil : await central.adapterAddress?.description,
-                mode: (passive ? "passive scan" : "active scan") + (filters.sensors ? " of sensors" : "")),
+                mode: passive ? "passive scan" : "active scan"),
             ScreenLook(screen.color.color ?? .auto), onlySensors: filters.sensors)
         let isQuit = Lock(false)
         // From now on, so that no step is missed.

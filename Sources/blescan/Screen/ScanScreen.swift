@@ -58,7 +58,7 @@ struct ScanScreen: Sendable {
     private(set) var heading: Heading
     private(set) var area: ScreenArea
     /// Whether only devices with measurements come here, so that others may be heard where the table is empty.
-    private let onlySensors: Bool
+    let onlySensors: Bool
 
     /// The devices, and their order in the table.
     private struct Contents {
@@ -120,8 +120,10 @@ struct ScanScreen: Sendable {
     /// The reason that the last key could do nothing, or what it has changed, until the next key.
     private(set) var notice: String?
 
+    /// Creates an empty table. With `onlySensors` the mode in its heading says so.
     init(_ heading: Heading, _ look: ScreenLook, onlySensors: Bool = false, columns: Int = 80, rows: Int = 24) {
         self.heading = heading
+        if onlySensors { self.heading.mode += " of sensors" }
         self.onlySensors = onlySensors
         area = ScreenArea(columns: columns, rows: rows, look)
     }

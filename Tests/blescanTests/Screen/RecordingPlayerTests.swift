@@ -20,9 +20,7 @@ import Testing
             let blank = RecordingPlayerTests.blank(columns: columns, onlySensors: onlySensors)
             screen = Lock(blank)
             DispatchQueue(label: "player").async { [screen, pace] in
-                let player = RecordingPlayer(
-                    path, redacts: false, onlySensors: onlySensors, pace, blank: blank
-                ) { change in
+                let player = RecordingPlayer(path, redacts: false, pace, blank: blank) { change in
                     screen.withLock { change(&$0) }
                 }
                 try? player.run()
@@ -172,7 +170,7 @@ import Testing
         air.add("12161a1884535638c1a4a00a7412730b47060e", from: "A4:C1:38:56:53:84")
         try air.write(to: folder["air.btsnoop"])
         let playing = Playing(folder["air.btsnoop"], onlySensors: onlySensors)
-        try await playing.shows("recording at 0:00")
+        try await playing.shows(onlySensors ? "recording of sensors at 0:00" : "recording at 0:00")
         playing.press(.character("]"))
         let lines = try await playing.shows("end of the recording")
         #expect(lines[0].contains("  \(count)  "), "\(lines[0])")
@@ -185,7 +183,7 @@ import Testing
     /// Nothing else would show that devices are heard.
     @Test func aRecordingWithoutSensorsIsNoSilence() async throws {
         let playing = Playing(Self.recording, onlySensors: true)
-        try await playing.shows("recording at 0:00  0 devices")
+        try await playing.shows("recording of sensors at 0:00  0 devices")
         playing.press(.character("]"))
         let lines = try await playing.shows("end of the recording")
         #expect(lines[0].contains("  0 devices  "), "\(lines[0])")

@@ -128,6 +128,7 @@ import Testing
         let words = air.lines().dropFirst(2).prefix(count).joined(separator: " ")
         #expect(words == (columns == 20 ? "no device with measurements is heard at this time;" : text))
         #expect(air.lines().count == rows)
+        #expect(air.screen.heading.mode == "active scan of sensors")
         air.press(.enter)
         #expect(air.screen.notice == text)
         air.screen.begin(at: air.now, canGoBack: true)
