@@ -211,7 +211,6 @@ struct Replay: AsyncParsableCommand {
                 filters.filter,
                 lines.lines(
                     try lines.format(orJSON: json) ?? .plain, onlySensors: filters.sensors, look: color.look),
-                each: lines.each ?? .change,
                 limit: lines.count)
             return try scan.run(file)
         }

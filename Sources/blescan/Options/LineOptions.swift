@@ -82,9 +82,9 @@ struct LineOptions: ParsableArguments {
         return ScanLines(
             format: format, scanner: scanner.map(Self.cleaned) ?? (host.isEmpty ? "localhost" : host),
             fields: fields?.fields ?? CSVField.usual, redaction: redact ? AdvertisementRedaction() : nil,
+            each: each ?? .change,
             // An RSSI that is asked for is news by itself.
-            leavesOutRepetitions: each != .packet, comparesRSSI: fields != nil, onlySensors: onlySensors,
-            isOncePerDevice: each == .device, look: look)
+            comparesRSSI: fields != nil, onlySensors: onlySensors, look: look)
     }
 
     /// The given options, in their spelling.

@@ -22,12 +22,13 @@ struct ScanLines {
 
     let format: LineFormat
     let scanner: String
+    /// What has a line.
+    let each: Verbosity
     private let look: ScreenLook
     private let fields: [CSVField]
     /// Those of `fields` in which a change is news.
     private let comparedFields: [CSVField]
     private let onlySensors: Bool
-    private let isOncePerDevice: Bool
     private(set) var redaction: AdvertisementRedaction?
     /// The number of lines about devices.
     private(set) var count = 0
@@ -44,22 +45,21 @@ struct ScanLines {
     /// Creates the lines of a scan.
     ///
     /// - Parameters:
-    ///   - leavesOutRepetitions: Whether a plain or CSV line is left out that differs from the last one about its
-    ///     device in time, event and RSSI alone. In objects everything is new that was.
+    ///   - each: What has a line. Where that is no packet, a plain or CSV line is left out that differs from the last
+    ///     one about its device in time, event and RSSI alone; in objects everything is new that was. Where it is a
+    ///     device, that has no line after the one with which it was found.
     ///   - comparesRSSI: Whether a CSV line with another RSSI is no repetition.
     ///   - onlySensors: Whether a report without a measurement has no line.
-    ///   - isOncePerDevice: Whether a device has no line after the one with which it was found.
     ///   - look: How plain lines look.
     init(
         format: LineFormat, scanner: String, fields: [CSVField] = CSVField.usual,
-        redaction: AdvertisementRedaction? = nil,
-        leavesOutRepetitions: Bool = false, comparesRSSI: Bool = false, onlySensors: Bool = false,
-        isOncePerDevice: Bool = false, look: ScreenLook = .plain
+        redaction: AdvertisementRedaction? = nil, each: Verbosity = .packet, comparesRSSI: Bool = false,
+        onlySensors: Bool = false, look: ScreenLook = .plain
     ) {
         self.look = look
         self.onlySensors = onlySensors
-        self.isOncePerDevice = isOncePerDevice
-        said = leavesOutRepetitions && (format == .plain || format == .csv) ? [:] : nil
+        self.each = each
+        said = each != .packet && (format == .plain || format == .csv) ? [:] : nil
         self.format = format
         self.fields = fields
         comparedFields = fields.filter { ![.time, .event].contains($0) && ($0 != .rssi || comparesRSSI) }
@@ -107,7 +107,7 @@ struct ScanLines {
     /// Returns the event of a line about a device; `nil` for no line.
     private mutating func event(_ event: Event, of scanResult: ScanResult) -> Event? {
         let event = onlySensors ? eventOfSensor(event, scanResult) : event
-        return isOncePerDevice && event == .updated ? nil : event
+        return each == .device && event == .updated ? nil : event
     }
 
     /// Returns the event of a line about a measurement; `nil` if there is none. The first one finds a sensor, also if

@@ -17,8 +17,8 @@ struct ScanReplay: ~Copyable {
     /// Ends the reading.
     private struct Enough: Error {}
 
-    init(_ filter: ScanFilter, _ lines: ScanLines, each verbosity: Verbosity, limit: Int?) {
-        var settings = ScanSettings.balanced.duplicates(verbosity == .packet ? .all : .changed)
+    init(_ filter: ScanFilter, _ lines: ScanLines, limit: Int?) {
+        var settings = ScanSettings.balanced.duplicates(lines.each == .packet ? .all : .changed)
         settings.filter = filter
         gate = ScanGate(settings)
         devices.pin(filter.peers)

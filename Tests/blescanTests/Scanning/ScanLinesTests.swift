@@ -108,7 +108,7 @@ import Testing
     /// A device that was away is found again.
     @Test(arguments: [(false, ["found", "found"]), (true, ["found"])])
     func aDeviceHasOneLineEachTimeItIsFound(_ onlySensors: Bool, _ expected: [String]) {
-        var lines = ScanLines(format: .json, scanner: "attic", onlySensors: onlySensors, isOncePerDevice: true)
+        var lines = ScanLines(format: .json, scanner: "attic", each: .device, onlySensors: onlySensors)
         let (silent, measuring) = (
             scanResult("020106"), scanResult("1816cdfd8818072240342d5801041701ca0002016107027227")
         )
@@ -175,7 +175,7 @@ import Testing
     @Test(arguments: [(false, ["-41"]), (true, ["-41", "-42", "-41"])])
     func noRowIsRepeated(_ comparesRSSI: Bool, _ rows: [String]) {
         var lines = ScanLines(
-            format: .csv, scanner: "attic", fields: [.rssi], leavesOutRepetitions: true, comparesRSSI: comparesRSSI)
+            format: .csv, scanner: "attic", fields: [.rssi], each: .change, comparesRSSI: comparesRSSI)
         let printed = [-41, -41, -42, -42, -41].flatMap { (rssi: Int8) in
             text(lines.lines(of: scanResult("020106", rssi: rssi), .updated, adapter: "hci0", at: .zero))
         }

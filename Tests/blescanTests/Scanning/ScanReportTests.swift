@@ -69,7 +69,7 @@ import Testing
     ) -> ScanReport {
         ScanReport(
             central, adapter: "hci0",
-            lines: ScanLines(format: .json, scanner: "attic", isOncePerDevice: verbosity == .device), limit: limit,
+            lines: ScanLines(format: .json, scanner: "attic", each: verbosity), limit: limit,
             recovery: recovery, to: output, note: notes.take)
     }
 
