@@ -106,8 +106,8 @@ import Testing
     }
 
     /// A device that was away is found again.
-    @Test(arguments: [(false, ["found", "found"]), (true, ["found"])])
-    func aDeviceHasOneLineEachTimeItIsFound(_ onlySensors: Bool, _ expected: [String]) {
+    @Test(arguments: [(false, 2), (true, 1)])
+    func aDeviceHasOneLineEachTimeItIsFound(_ onlySensors: Bool, _ count: Int) {
         var lines = ScanLines(format: .json, scanner: "attic", each: .device, onlySensors: onlySensors)
         let (silent, measuring) = (
             scanResult("020106"), scanResult("1816cdfd8818072240342d5801041701ca0002016107027227")
@@ -118,8 +118,8 @@ import Testing
         let printed = heard.flatMap { scanResult, event in
             text(lines.lines(of: scanResult, event, adapter: "hci0", at: .zero))
         }
-        #expect(printed.count == expected.count && printed.allSatisfy { $0.contains("\"event\":\"found\"") })
-        #expect(lines.count == expected.count)
+        #expect(printed.count == count && printed.allSatisfy { $0.contains("\"event\":\"found\"") })
+        #expect(lines.count == count)
     }
 
     /// JSON has the details, by the key `error`.
