@@ -77,16 +77,39 @@ import Testing
         #expect(try await BuiltProgram.run(command).output.contains("06  general discoverable, BR/EDR not supported\n"))
     }
 
-    /// The line about a sender, rows of bytes and decoded data, and a defect.
-    @Test(arguments: [30, 40, 60, 80]) func tablesFitTheTerminalInColourToo(_ columns: Int) {
+    /// The line about a sender, rows of bytes and decoded data, a defect, and a name of wide characters. No text and no
+    /// style is lost; below four columns a wide character does not fit.
+    @Test(arguments: 1...80) func tablesFitTheTerminalInColourToo(_ columns: Int) {
         let data = "020106" + "12161a1884535638c1a4a00a7412730b47060e" + "1eff4c000215b940"
         let hex = "043e2a020103010102030405061e" + data + "c0"
-        let table = AdvertisementTable.text(of: DecodedInput(line: hex))
+        let tables = [hex, "0a09e4bd93e6b8a9e8a888"].map { AdvertisementTable.text(of: DecodedInput(line: $0)) }
+        let table = tables.joined(separator: "\n")
         let plain = AdvertisementTable.painted(table, .plain, in: columns)
-        #expect(plain.split(separator: "\n").allSatisfy { ScreenText.width(String($0)) <= columns }, "\(plain)")
-        let coloured = AdvertisementTable.painted(table, ScreenLook(isColoured: true, isUnicode: true), in: columns)
-        #expect(coloured.contains("\u{1B}[31m") && coloured.contains("\u{1B}[32m"))
+        #expect(plain.filter { !$0.isWhitespace } == table.filter { !$0.isWhitespace })
+        if columns >= 4 {
+            #expect(plain.split(separator: "\n").allSatisfy { ScreenText.width(String($0)) <= columns }, "\(plain)")
+        }
+        let look = ScreenLook(isColoured: true, isUnicode: true)
+        let coloured = AdvertisementTable.painted(table, look, in: columns)
         #expect(coloured.replacing(/\u{1B}\[[0-9;]*m/, with: "") == plain)
+        let characters = Self.styledCharacters(of: coloured)
+        #expect(characters == Self.styledCharacters(of: AdvertisementTable.painted(table, look, in: nil)))
+        #expect(Set(["[1mV", "[2m8", "[31m!", "[32m体"]).isSubset(of: characters), "\(characters)")
+    }
+
+    /// Returns the characters but for blanks, each after the sequence of its style.
+    private static func styledCharacters(of text: String) -> [String] {
+        var (characters, style) = ([String](), "")
+        for (number, part) in text.split(separator: "\u{1B}", omittingEmptySubsequences: false).enumerated() {
+            var shown = part
+            // What is before the first sequence has no style.
+            if number > 0, let end = part.firstIndex(of: "m") {
+                style = part[...end] == "[0m" ? "" : String(part[...end])
+                shown = part[part.index(after: end)...]
+            }
+            characters += shown.filter { !$0.isWhitespace }.map { style + String($0) }
+        }
+        return characters
     }
 
     /// Its beginning would be other data.
