@@ -268,8 +268,8 @@ def kernel():
     for product in ("heart-rate-logger", "advertisement-logger", "lock-reader"):
         yield [*DEBUG, *EXAMPLES, "--product", product], {}
     for groups in machines():
-        # No time limit in the guest runs out because others come first. A larger number leaves them a tenth of a processor
-        # where other programs are busy too, and the step then takes hours.
+        # No time limit in the guest runs out because others come first. With a larger number they hardly get a processor
+        # where other programs are busy too, and go on long after the other steps.
         yield ["nice", "-n", "3", "python3", "Tests/VM/run.py", *groups], {}
     for groups in machines_of_host_time():
         yield ["python3", "Tests/VM/run.py", *groups], {}

@@ -253,7 +253,7 @@ class Bed:
                 names = []
 
                 def tell(line):
-                    names.append(line.partition(" (")[0])
+                    names.append(re.split(r" \(| after \d", line)[0])
                     if names[-1] not in told:
                         show(line)
 
