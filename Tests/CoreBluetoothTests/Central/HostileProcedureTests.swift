@@ -110,7 +110,7 @@ import Testing
     }
 
     /// The response comes on the next link.
-    @Test(.row("T08", "T09"), arguments: Departure.allCases, UnderWay.allCases)
+    @Test(arguments: Departure.allCases, UnderWay.allCases)
     func aCallThatIsUnderWayIsNotReportedAfterItsProgramHasLeft(_ departure: Departure, _ call: UnderWay) async throws {
         try await Bench.run { bench in
             let device = await bench.radio.add(
