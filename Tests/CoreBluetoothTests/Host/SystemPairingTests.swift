@@ -250,7 +250,7 @@ import Testing
     }
 
     /// The user takes ten seconds to compare the numbers. The kernel of a virtual radio takes packets meanwhile.
-    @Test(.row("T27")) func s12CallsThatAreMadeDuringAPairingWaitForIt() async throws {
+    @Test func s12CallsThatAreMadeDuringAPairingWaitForIt() async throws {
         let folder = try Folder()
         let (questions, question) = AsyncStream.makeStream(of: Void.self)
         let (answers, answer) = AsyncStream.makeStream(of: Void.self)
