@@ -1297,7 +1297,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func s11AChangeIsLoggedOnceIfTheDelegateDoesNotImplementIt(isImplemented: Bool) async throws {
+    func s11AChangeIsLoggedIfTheDelegateDoesNotImplementIt(isImplemented: Bool) async throws {
         try await Bench.run { bench in
             var services: [VirtualService] = [
                 .genericAccess(name: "Changing", appearance: 0), .genericAttribute(databaseHash: nil),
