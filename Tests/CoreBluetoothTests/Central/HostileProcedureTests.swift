@@ -322,7 +322,7 @@ import Testing
         }
     }
 
-    /// Before each call the device sends a value, and a response that nobody has asked for.
+    /// Before each call the device sends a value, and an unsolicited response.
     @Test(.row("T30")) func whatWasSentBeforeACallIsNotItsResult() async throws {
         try await Bench.run { bench in
             let link = try await connect(
