@@ -182,12 +182,6 @@ import Testing
         return VirtualDevice(name: name, services: services, security: VirtualSecurity())
     }
 
-    private static func settings(_ folder: Folder) -> CoreBluetoothHost.Settings {
-        var settings = CoreBluetoothHost.Settings(environment: [:])
-        settings.pairing = CoreBluetoothHost.Pairing(directory: folder.path)
-        return settings
-    }
-
     /// A program that has found the devices of the radio.
     private struct Program {
         let bench: Bench
@@ -249,7 +243,7 @@ import Testing
     @Test(.row("G22"), arguments: hashes)
     func eachDeviceIsUsedByItsOwnHandlesWhateverItsHash(_ hash: [UInt8]) async throws {
         let folder = try Folder()
-        try await Bench.run(Self.settings(folder)) { bench in
+        try await Bench.run(Bench.settings(pairingIn: folder)) { bench in
             let first = await bench.radio.add(
                 Self.device("First", hash: hash, value: 1, hasBattery: true, .encrypted))
             let second = await bench.radio.add(
@@ -276,7 +270,7 @@ import Testing
     /// paired.
     @Test(.row("G26")) func whatWasFoundBeforeAPairingIsNotUsedAfterIt() async throws {
         let folder = try Folder()
-        try await Bench.run(Self.settings(folder)) { bench in
+        try await Bench.run(Bench.settings(pairingIn: folder)) { bench in
             let hash = [UInt8](repeating: 7, count: 16)
             let device = await bench.radio.add(
                 Self.device("Lock", hash: hash, value: 66, hasBattery: true, .none))

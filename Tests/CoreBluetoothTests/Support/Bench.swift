@@ -4,6 +4,7 @@ import BareBLE
 import BareBLETestKit
 import CoreBluetooth
 import Logging
+import TestSupport
 import Testing
 
 /// A virtual radio with the managers' host on it, in virtual time, and a queue for delegates.
@@ -75,6 +76,17 @@ struct Bench: Sendable {
         _ settings: CoreBluetoothHost.Settings, _ body: @Sendable (Bench) async throws -> Void
     ) async throws {
         try await Bench(time, radio, settings).use(settings, body)
+    }
+
+    /// Settings of a program that pairs, and keeps its bonds in a folder.
+    static func settings(
+        pairingIn folder: Folder, _ change: (inout CoreBluetoothHost.Pairing) -> Void = { _ in }
+    ) -> CoreBluetoothHost.Settings {
+        var pairing = CoreBluetoothHost.Pairing(directory: folder.path)
+        change(&pairing)
+        var settings = CoreBluetoothHost.Settings(environment: [:])
+        settings.pairing = pairing
+        return settings
     }
 
     /// Waits until one report, of a call that has just been made, is on the suspended queue, and nothing else is left to
