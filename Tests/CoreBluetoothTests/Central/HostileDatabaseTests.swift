@@ -27,7 +27,7 @@ import Testing
             await device.behave { pdu, respond in
                 // ATT_WRITE_REQ
                 if pdu.first == 0x12 { writes.withLock { $0.append(pdu) } }
-                return respond(pdu).map { (delay: .zero, pdu: $0) }
+                return withoutDelay(respond(pdu))
             }
             let (manager, recorder) = try await bench.manager()
             let peripheral = try await bench.connect(manager, recorder)
@@ -76,7 +76,7 @@ import Testing
                 if pdu.first == 0x12 { writes.withLock { $0 += 1 } }
                 // ATT_FIND_INFORMATION_REQ
                 let responses = pdu.first == 0x04 ? [[0x05, 1, 4, 0, 0x04, 0x29, 5, 0, 0x01, 0x29]] : respond(pdu)
-                return responses.map { (delay: .zero, pdu: $0) }
+                return withoutDelay(responses)
             }
             let (manager, recorder) = try await bench.manager()
             let peripheral = try await bench.connect(manager, recorder)

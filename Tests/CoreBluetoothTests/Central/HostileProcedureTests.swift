@@ -130,7 +130,7 @@ import Testing
                 let value = try #require(try await bench.discover(peripheral, former)[Self.one])
                 try await bench.time.clock.sleep(for: .seconds(5))
                 await device.behave { pdu, respond in
-                    guard pdu.first == call.opcode else { return respond(pdu).map { (delay: .zero, pdu: $0) } }
+                    guard pdu.first == call.opcode else { return withoutDelay(respond(pdu)) }
                     requests.withLock { $0 += 1 }
                     return []
                 }
@@ -175,7 +175,7 @@ import Testing
     ) async throws {
         await one.device.behave { pdu, respond in
             let responses = respond(pdu)
-            guard pdu == [0x0A, 3, 0] else { return responses.map { (delay: .zero, pdu: $0) } }
+            guard pdu == [0x0A, 3, 0] else { return withoutDelay(responses) }
             guard let delay else { return [] }
             return responses.map { (delay: delay, pdu: $0) }
         }
@@ -240,7 +240,7 @@ import Testing
             await link.device.behave { pdu, respond in
                 // ATT_HANDLE_VALUE_CFM
                 if pdu == [0x1E] { confirmation.yield() }
-                return respond(pdu).map { (delay: .zero, pdu: $0) }
+                return withoutDelay(respond(pdu))
             }
             link.peripheral.setNotifyValue(true, for: try link.characteristic(Self.one))
             try await link.recorder.wait(for: "didUpdateNotificationStateFor FFF1 true nil")
@@ -295,7 +295,7 @@ import Testing
             let device = await bench.radio.add(Self.device([[7]]), latency: .zero)
             await device.behave { pdu, respond in
                 let responses = pdu.first == 0x02 ? exchange.responses : respond(pdu)
-                return responses.map { (delay: .zero, pdu: $0) }
+                return withoutDelay(responses)
             }
             let (manager, recorder) = try await bench.manager()
             let peripheral = try await bench.connect(manager, recorder)
@@ -408,7 +408,7 @@ import Testing
         try await Bench.run { bench in
             let link = try await connect(bench, .heartRate)
             await link.device.behave { pdu, respond in
-                guard pdu.first == 0x10 else { return respond(pdu).map { (delay: .zero, pdu: $0) } }
+                guard pdu.first == 0x10 else { return withoutDelay(respond(pdu)) }
                 return respond(pdu).map { response in
                     let isList = response.first == 0x11 && response.count > 2
                     let first = isList ? Array(response.prefix(2 + Int(response[1]))) : response
@@ -440,7 +440,7 @@ import Testing
             let link = try await connect(bench, Self.device([[UInt8](0..<22)], mtu: 23))
             await link.device.behave { pdu, respond in
                 let responses = pdu.first == 0x0C ? [[0x01, 0x0C, pdu[1], pdu[2], code]] : respond(pdu)
-                return responses.map { (delay: .zero, pdu: $0) }
+                return withoutDelay(responses)
             }
             link.peripheral.readValue(for: try link.characteristic(Self.one))
             try await bench.time.clock.sleep(for: .seconds(10))
@@ -459,7 +459,7 @@ import Testing
                 case 0x0C: responses = [[0x0D] + [UInt8](repeating: pdu[3], count: 21) + [pdu[4]]]
                 default: responses = respond(pdu)
                 }
-                return responses.map { (delay: .zero, pdu: $0) }
+                return withoutDelay(responses)
             }
             link.peripheral.readValue(for: try link.characteristic(Self.one))
             try await bench.time.clock.sleep(for: .seconds(10))
@@ -494,7 +494,7 @@ import Testing
         try await Bench.run { bench in
             let link = try await connect(bench, Self.device([[7]], mtu: 23))
             await link.device.behave { pdu, respond in
-                respond(pdu).map { (delay: .zero, pdu: manner.change(pdu, $0)) }
+                withoutDelay(respond(pdu).map { manner.change(pdu, $0) })
             }
             let value = try link.characteristic(Self.one)
             link.peripheral.writeValue(Data(count: 22), for: value, type: .withResponse)
@@ -557,7 +557,7 @@ import Testing
                         return !isAnnounced
                     }
                 let change: [UInt8] = [0x1D, UInt8(handle), 0, 1, 0, 0xFF, 0xFF]
-                return (isFirst ? [change] + responses : responses).map { (delay: .zero, pdu: $0) }
+                return withoutDelay(isFirst ? [change] + responses : responses)
             }
             let value = try link.characteristic(Self.one)
             link.peripheral.writeValue(Data(count: 100), for: value, type: .withResponse)
@@ -647,7 +647,7 @@ import Testing
                         return writes == 1
                     }
                 let responses = isFirst ? [[0x01, 0x12, pdu[1], pdu[2], 0x12]] : respond(pdu)
-                return responses.map { (delay: .zero, pdu: $0) }
+                return withoutDelay(responses)
             }
             let value = try link.characteristic(Self.one)
             link.peripheral.writeValue(Data([8]), for: value, type: .withResponse)

@@ -182,7 +182,7 @@ import Testing
             let (manager, recorder, peripheral, value) = try await connect(bench)
             await device.behave { pdu, respond in
                 let responses = pdu.first == 0x0A ? [[0x01, 0x0A, pdu[1], pdu[2], 0x05]] : respond(pdu)
-                return responses.map { (delay: .zero, pdu: $0) }
+                return withoutDelay(responses)
             }
             for count in 1...2 {
                 peripheral.readValue(for: value)

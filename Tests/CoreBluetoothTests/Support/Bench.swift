@@ -198,6 +198,9 @@ func refusal(_ body: () async throws(VirtualCentralError) -> Void) async -> ATTE
     return nil
 }
 
+/// Returns PDUs that a device sends without delay, for `VirtualPeripheral.behave(_:)`.
+func withoutDelay(_ pdus: [[UInt8]]) -> [(delay: Duration, pdu: [UInt8])] { pdus.map { (delay: .zero, pdu: $0) } }
+
 /// Keeps what is logged.
 final class KeptMessages: Sendable {
     private struct Handler: LogHandler {
