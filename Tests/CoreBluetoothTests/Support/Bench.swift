@@ -167,6 +167,28 @@ struct Bench: Sendable {
         )
     }
 
+    /// A link to a device, whose characteristics are known.
+    struct Link {
+        let device: VirtualPeripheral
+        let manager: CBCentralManager
+        let recorder: CallbackRecorder
+        let peripheral: CBPeripheral
+        let found: [CBUUID: CBCharacteristic]
+
+        func characteristic(_ uuid: CBUUID) throws -> CBCharacteristic { try #require(found[uuid]) }
+    }
+
+    /// Discovers everything of a device that `sharer` has connected.
+    func link(to device: VirtualPeripheral, of sharer: Sharer) async throws -> Link {
+        let found = try await discover(sharer.peripheral, sharer.recorder)
+        // What the system requests by itself after that.
+        try await time.clock.sleep(for: .seconds(5))
+        sharer.recorder.clear()
+        return Link(
+            device: device, manager: sharer.manager, recorder: sharer.recorder, peripheral: sharer.peripheral,
+            found: found)
+    }
+
     /// Discovers everything of a device, and returns its characteristics by their UUIDs.
     func discover(_ peripheral: CBPeripheral, _ recorder: CallbackRecorder) async throws -> [CBUUID: CBCharacteristic] {
         peripheral.discoverServices(nil)
