@@ -27,7 +27,7 @@ import Testing
             await device.behave { pdu, respond in
                 // ATT_WRITE_REQ
                 if pdu.first == 0x12 { writes.withLock { $0.append(pdu) } }
-                return respond(pdu).map { (delay: .zero, pdu: $0) }
+                return withoutDelay(respond(pdu))
             }
             let (manager, recorder) = try await bench.manager()
             let peripheral = try await bench.connect(manager, recorder)
@@ -76,7 +76,7 @@ import Testing
                 if pdu.first == 0x12 { writes.withLock { $0 += 1 } }
                 // ATT_FIND_INFORMATION_REQ
                 let responses = pdu.first == 0x04 ? [[0x05, 1, 4, 0, 0x04, 0x29, 5, 0, 0x01, 0x29]] : respond(pdu)
-                return responses.map { (delay: .zero, pdu: $0) }
+                return withoutDelay(responses)
             }
             let (manager, recorder) = try await bench.manager()
             let peripheral = try await bench.connect(manager, recorder)
@@ -182,12 +182,6 @@ import Testing
         return VirtualDevice(name: name, services: services, security: VirtualSecurity())
     }
 
-    private static func settings(_ folder: Folder, isPairing: Bool = true) -> CoreBluetoothHost.Settings {
-        var settings = CoreBluetoothHost.Settings(environment: [:])
-        if isPairing { settings.pairing = CoreBluetoothHost.Pairing(directory: folder.path) }
-        return settings
-    }
-
     /// A program that has found the devices of the radio.
     private struct Program {
         let bench: Bench
@@ -244,18 +238,20 @@ import Testing
 
     static let hashes: [[UInt8]] = [[1, 2, 3], [UInt8](repeating: 7, count: 16)]
 
-    /// Two devices with one hash, of the wrong size or of the right one, and with other handles.
-    @Test(.row("G22"), arguments: hashes, [false, true])
-    func eachDeviceIsUsedByItsOwnHandlesWhateverItsHash(_ hash: [UInt8], _ isBonded: Bool) async throws {
+    /// Two bonded devices with one hash, of the wrong size or of the right one, and with other handles. Of a device
+    /// without a bond a program on CoreBluetooth keeps nothing.
+    @Test(.row("G22"), arguments: hashes)
+    func eachDeviceIsUsedByItsOwnHandlesWhateverItsHash(_ hash: [UInt8]) async throws {
         let folder = try Folder()
-        try await Bench.run(Self.settings(folder, isPairing: isBonded)) { bench in
-            let protection: VirtualProtection = isBonded ? .encrypted : .none
+        try await Bench.run(Bench.settings(pairingIn: folder)) { bench in
             let first = await bench.radio.add(
-                Self.device("First", hash: hash, value: 1, hasBattery: true, protection))
+                Self.device("First", hash: hash, value: 1, hasBattery: true, .encrypted))
             let second = await bench.radio.add(
-                Self.device("Second", hash: hash, value: 2, hasBattery: false, protection))
+                Self.device("Second", hash: hash, value: 2, hasBattery: false, .encrypted))
             let program = try await Program(bench, findingDevices: 2)
-            // A bonded device is paired on the first link, and what it has is remembered from the second one on.
+            // A device is paired on the first link. The second one is encrypted from its beginning, so what is found on
+            // it is kept with the bond for the third. The hash does not prevent that, although it is that of neither
+            // device: it is only compared with a database that was discovered as a whole, which these are not.
             for link in 1...3 as ClosedRange<UInt8> {
                 for peripheral in program.peripherals {
                     let isFirst = peripheral.name == "First"
@@ -265,7 +261,7 @@ import Testing
             }
             for device in [first, second] {
                 #expect(await device.connectionCount == 3)
-                #expect(await device.pairingCount == (isBonded ? 1 : 0))
+                #expect(await device.pairingCount == 1)
             }
         }
     }
@@ -274,19 +270,12 @@ import Testing
     /// paired.
     @Test(.row("G26")) func whatWasFoundBeforeAPairingIsNotUsedAfterIt() async throws {
         let folder = try Folder()
-        try await Bench.run(Self.settings(folder)) { bench in
+        try await Bench.run(Bench.settings(pairingIn: folder)) { bench in
             let hash = [UInt8](repeating: 7, count: 16)
             let device = await bench.radio.add(
                 Self.device("Lock", hash: hash, value: 66, hasBattery: true, .none))
-            let requests = Lock(0)
-            await device.behave { pdu, respond in
-                // ATT_READ_BY_GROUP_TYPE_REQ
-                if pdu.first == 0x10 { requests.withLock { $0 += 1 } }
-                return respond(pdu).map { (delay: .zero, pdu: $0) }
-            }
             let program = try await Program(bench, findingDevices: 1)
             let peripheral = try #require(program.peripherals.first)
-            var counts: [Int] = []
             for link in 0..<4 as Range<UInt8> {
                 if link == 1 {
                     await device.changeServices(
@@ -296,15 +285,7 @@ import Testing
                 let lines = try await program.use(peripheral, of: device, notifying: link)
                 #expect(lines == Program.reports(reading: link == 0 ? 66 : 7, notifying: link))
                 #expect(await device.pairingCount == (link == 0 ? 0 : 1))
-                counts.append(
-                    requests.withLock { count in
-                        defer { count = 0 }
-                        return count
-                    })
             }
-            // Each link discovers its services.
-            #expect(counts == [Int](repeating: counts.first ?? 0, count: 4))
-            #expect(!counts.contains(0))
         }
     }
 }

@@ -115,9 +115,9 @@ import Testing
             await device.behave { request, respond in
                 let responses = respond(request)
                 guard manner.opcode == nil || manner.opcode == request.first else {
-                    return responses.map { (delay: .zero, pdu: $0) }
+                    return withoutDelay(responses)
                 }
-                return manner.change(request, responses).map { (delay: .zero, pdu: $0) }
+                return withoutDelay(manner.change(request, responses))
             }
             await bench.central.makeCalls {
                 peripheral.readValue(for: value)

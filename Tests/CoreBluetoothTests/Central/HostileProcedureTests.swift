@@ -25,47 +25,12 @@ import Testing
             ], maximumMTU: mtu)
     }
 
-    /// A link to a device, whose characteristics are known.
-    private struct Link {
-        let device: VirtualPeripheral
-        let manager: CBCentralManager
-        let recorder: CallbackRecorder
-        let peripheral: CBPeripheral
-        let found: [CBUUID: CBCharacteristic]
-
-        func characteristic(_ uuid: CBUUID) throws -> CBCharacteristic { try #require(found[uuid]) }
-    }
-
-    private func connect(_ bench: Bench, _ description: VirtualDevice) async throws -> Link {
+    private func connect(_ bench: Bench, _ description: VirtualDevice) async throws -> Bench.Link {
         let device = await bench.radio.add(description, latency: .zero)
         let (manager, recorder) = try await bench.manager()
         let peripheral = try await bench.connect(manager, recorder)
-        let found = try await bench.discover(peripheral, recorder)
-        // What the system requests by itself after that.
-        try await bench.time.clock.sleep(for: .seconds(5))
-        recorder.clear()
-        return Link(device: device, manager: manager, recorder: recorder, peripheral: peripheral, found: found)
-    }
-
-    /// Connects a device by two managers, which share the link.
-    private func share(_ bench: Bench, _ description: VirtualDevice) async throws -> (Link, Link) {
-        let device = await bench.radio.add(description, latency: .zero)
-        let (one, other) = try await bench.sharers()
-        var links: [Link] = []
-        for sharer in [one, other] {
-            sharer.peripheral.delegate = sharer.recorder
-            sharer.manager.connect(sharer.peripheral)
-            try await sharer.recorder.wait(for: "didConnect 2")
-            let found = try await bench.discover(sharer.peripheral, sharer.recorder)
-            links.append(
-                Link(
-                    device: device, manager: sharer.manager, recorder: sharer.recorder, peripheral: sharer.peripheral,
-                    found: found))
-        }
-        // What the system requests by itself after that.
-        try await bench.time.clock.sleep(for: .seconds(5))
-        for link in links { link.recorder.clear() }
-        return (links[0], links[1])
+        return try await bench.link(
+            to: device, of: Bench.Sharer(manager: manager, recorder: recorder, peripheral: peripheral))
     }
 
     // MARK: The Attribute Protocol
@@ -83,149 +48,6 @@ import Testing
         }
     }
 
-    /// The way in which a program leaves a device.
-    enum Departure: CaseIterable, Sendable { case cancellation, lastPeripheral, lastManager }
-
-    /// The call that is under way then.
-    enum UnderWay: CaseIterable, Sendable {
-        case read, discovery, subscription
-
-        /// The opcode of the request that has no response.
-        var opcode: UInt8 {
-            switch self {
-            case .read: 0x0A
-            case .discovery: 0x10
-            case .subscription: 0x12
-            }
-        }
-
-        /// A response to it.
-        var response: [UInt8] {
-            switch self {
-            case .read: [0x0B, 66]
-            case .discovery: [0x11, 6, 9, 0, 12, 0, 0xF7, 0xFF]
-            case .subscription: [0x13]
-            }
-        }
-    }
-
-    /// The response comes on the next link.
-    @Test(.row("T08", "T09"), arguments: Departure.allCases, UnderWay.allCases)
-    func aCallThatIsUnderWayIsNotReportedAfterItsProgramHasLeft(_ departure: Departure, _ call: UnderWay) async throws {
-        try await Bench.run { bench in
-            let device = await bench.radio.add(
-                VirtualDevice(
-                    name: "Sensor",
-                    services: [
-                        VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, [.read, .notify], value: [7])])
-                    ]), latency: .zero)
-            let former = CallbackRecorder(bench.time)
-            let requests = Lock(0)
-            var keptManager: CBCentralManager?
-            var keptPeripheral: CBPeripheral?
-            do {
-                let manager = CBCentralManager(delegate: former, queue: bench.queue)
-                try await former.wait(for: "state 5")
-                let peripheral = try await bench.connect(manager, former)
-                let value = try #require(try await bench.discover(peripheral, former)[Self.one])
-                try await bench.time.clock.sleep(for: .seconds(5))
-                await device.behave { pdu, respond in
-                    guard pdu.first == call.opcode else { return respond(pdu).map { (delay: .zero, pdu: $0) } }
-                    requests.withLock { $0 += 1 }
-                    return []
-                }
-                switch call {
-                case .read: peripheral.readValue(for: value)
-                case .discovery: peripheral.discoverServices(nil)
-                case .subscription: peripheral.setNotifyValue(true, for: value)
-                }
-                await bench.time.settle()
-                #expect(requests.withLock { $0 } == 1)
-                if departure != .lastManager { keptManager = manager }
-                if departure != .lastPeripheral { keptPeripheral = peripheral }
-                if departure == .cancellation { manager.cancelPeripheralConnection(peripheral) }
-            }
-            former.forget()
-            try await bench.time.clock.sleep(for: .seconds(60))
-            let reports = departure == .cancellation ? ["didDisconnect nil false 0"] : []
-            let state: CBPeripheralState? = departure == .lastPeripheral ? nil : .disconnected
-            #expect(former.lines == reports)
-            #expect(keptPeripheral?.state == state)
-            #expect(await !device.isConnected)
-            await device.behave(nil)
-            let (manager, recorder) = try await bench.manager()
-            let peripheral = try await bench.connect(manager, recorder)
-            let value = try #require(try await bench.discover(peripheral, recorder)[Self.one])
-            try await bench.time.clock.sleep(for: .seconds(5))
-            await device.send(raw: call.response)
-            peripheral.readValue(for: value)
-            try await bench.time.clock.sleep(for: .seconds(60))
-            #expect(recorder.lines == ["didUpdateValueFor FFF1 [7]"])
-            #expect(former.lines == reports)
-            withExtendedLifetime((keptManager, keptPeripheral, manager)) {}
-        }
-    }
-
-    /// Two managers read values over one link; the device responds to the first one after `delay`, or never. Meanwhile
-    /// that manager leaves, and connects again.
-    private func leaveDuringARead(
-        _ one: Link, _ other: Link, _ bench: Bench, respondingAfter delay: Duration?
-    ) async throws {
-        await one.device.behave { pdu, respond in
-            let responses = respond(pdu)
-            guard pdu == [0x0A, 3, 0] else { return responses.map { (delay: .zero, pdu: $0) } }
-            guard let delay else { return [] }
-            return responses.map { (delay: delay, pdu: $0) }
-        }
-        one.peripheral.readValue(for: try one.characteristic(Self.one))
-        await bench.time.settle()
-        other.peripheral.readValue(for: try other.characteristic(Self.two))
-        one.manager.cancelPeripheralConnection(one.peripheral)
-        try await one.recorder.wait(for: "didDisconnect nil false 0")
-        one.manager.connect(one.peripheral)
-        try await one.recorder.wait(for: "didConnect 2")
-    }
-
-    @Test(.row("T08")) func aLateResponseIsNotThatOfAnotherManagersCall() async throws {
-        try await Bench.run { bench in
-            let (one, other) = try await share(bench, Self.device([[1], [2]]))
-            try await leaveDuringARead(one, other, bench, respondingAfter: .seconds(10))
-            try await bench.time.clock.sleep(for: .seconds(60))
-            #expect(one.recorder.lines == ["didDisconnect nil false 0", "didConnect 2"])
-            #expect(other.recorder.lines == ["didUpdateValueFor FFF2 [2]"])
-            await one.device.behave(nil)
-            let value = try #require(try await bench.discover(one.peripheral, one.recorder)[Self.one])
-            one.peripheral.readValue(for: value)
-            try await bench.time.clock.sleep(for: .seconds(60))
-            #expect(one.recorder.lines == ["didUpdateValueFor FFF1 [1]"])
-        }
-    }
-
-    /// The link ends for both managers thirty seconds after the request.
-    @Test(.row("T09")) func aResponseThatNeverComesEndsTheLinkThatOthersUse() async throws {
-        try await Bench.run { bench in
-            let (one, other) = try await share(bench, Self.device([[1], [2]]))
-            let begin = bench.time.now
-            try await leaveDuringARead(one, other, bench, respondingAfter: nil)
-            try await other.recorder.wait(for: "didDisconnect")
-            #expect((Duration.seconds(30)..<Duration.seconds(33)).contains(bench.time.now - begin))
-            try await bench.time.clock.sleep(for: .seconds(60))
-            #expect(
-                one.recorder.lines == ["didDisconnect nil false 0", "didConnect 2", "didDisconnect CB 6 false 0"])
-            #expect(other.recorder.lines == ["didDisconnect CB 6 false 0"])
-            await one.device.behave(nil)
-            for link in [one, other] {
-                link.recorder.clear()
-                link.manager.connect(link.peripheral)
-                try await link.recorder.wait(for: "didConnect 2")
-                let value = try #require(try await bench.discover(link.peripheral, link.recorder)[Self.one])
-                link.peripheral.readValue(for: value)
-                try await bench.time.clock.sleep(for: .seconds(10))
-                #expect(link.recorder.lines == ["didUpdateValueFor FFF1 [1]"])
-            }
-        }
-    }
-
     /// The queue runs nothing until the device has sent all of them. What it has no room for is dropped.
     @Test(.row("T20"), arguments: [1_000, 4_200])
     func indicationsAreConfirmedHoweverSlowTheQueueIs(_ count: Int) async throws {
@@ -238,7 +60,7 @@ import Testing
             await link.device.behave { pdu, respond in
                 // ATT_HANDLE_VALUE_CFM
                 if pdu == [0x1E] { confirmation.yield() }
-                return respond(pdu).map { (delay: .zero, pdu: $0) }
+                return withoutDelay(respond(pdu))
             }
             link.peripheral.setNotifyValue(true, for: try link.characteristic(Self.one))
             try await link.recorder.wait(for: "didUpdateNotificationStateFor FFF1 true nil")
@@ -254,7 +76,6 @@ import Testing
                     confirmed += 1
                     if confirmed == count { break }
                 }
-                #expect(link.recorder.lines == [])
             }
             // Time stands still until all of them are reported.
             try await bench.time.clock.sleep(for: .seconds(1))
@@ -294,7 +115,7 @@ import Testing
             let device = await bench.radio.add(Self.device([[7]]), latency: .zero)
             await device.behave { pdu, respond in
                 let responses = pdu.first == 0x02 ? exchange.responses : respond(pdu)
-                return responses.map { (delay: .zero, pdu: $0) }
+                return withoutDelay(responses)
             }
             let (manager, recorder) = try await bench.manager()
             let peripheral = try await bench.connect(manager, recorder)
@@ -321,7 +142,7 @@ import Testing
         }
     }
 
-    /// Before each call the device sends a value, and a response that nobody has asked for.
+    /// Before each call the device sends a value, and an unsolicited response.
     @Test(.row("T30")) func whatWasSentBeforeACallIsNotItsResult() async throws {
         try await Bench.run { bench in
             let link = try await connect(
@@ -407,7 +228,7 @@ import Testing
         try await Bench.run { bench in
             let link = try await connect(bench, .heartRate)
             await link.device.behave { pdu, respond in
-                guard pdu.first == 0x10 else { return respond(pdu).map { (delay: .zero, pdu: $0) } }
+                guard pdu.first == 0x10 else { return withoutDelay(respond(pdu)) }
                 return respond(pdu).map { response in
                     let isList = response.first == 0x11 && response.count > 2
                     let first = isList ? Array(response.prefix(2 + Int(response[1]))) : response
@@ -439,7 +260,7 @@ import Testing
             let link = try await connect(bench, Self.device([[UInt8](0..<22)], mtu: 23))
             await link.device.behave { pdu, respond in
                 let responses = pdu.first == 0x0C ? [[0x01, 0x0C, pdu[1], pdu[2], code]] : respond(pdu)
-                return responses.map { (delay: .zero, pdu: $0) }
+                return withoutDelay(responses)
             }
             link.peripheral.readValue(for: try link.characteristic(Self.one))
             try await bench.time.clock.sleep(for: .seconds(10))
@@ -458,7 +279,7 @@ import Testing
                 case 0x0C: responses = [[0x0D] + [UInt8](repeating: pdu[3], count: 21) + [pdu[4]]]
                 default: responses = respond(pdu)
                 }
-                return responses.map { (delay: .zero, pdu: $0) }
+                return withoutDelay(responses)
             }
             link.peripheral.readValue(for: try link.characteristic(Self.one))
             try await bench.time.clock.sleep(for: .seconds(10))
@@ -493,7 +314,7 @@ import Testing
         try await Bench.run { bench in
             let link = try await connect(bench, Self.device([[7]], mtu: 23))
             await link.device.behave { pdu, respond in
-                respond(pdu).map { (delay: .zero, pdu: manner.change(pdu, $0)) }
+                withoutDelay(respond(pdu).map { manner.change(pdu, $0) })
             }
             let value = try link.characteristic(Self.one)
             link.peripheral.writeValue(Data(count: 22), for: value, type: .withResponse)
@@ -512,7 +333,7 @@ import Testing
     // MARK: Changes of the services
 
     /// A peer that announces changes, and the handle with which it does.
-    private func announcer(_ bench: Bench) async throws -> (Link, AttributeHandle) {
+    private func announcer(_ bench: Bench) async throws -> (Bench.Link, AttributeHandle) {
         let link = try await connect(
             bench,
             VirtualDevice(
@@ -556,7 +377,7 @@ import Testing
                         return !isAnnounced
                     }
                 let change: [UInt8] = [0x1D, UInt8(handle), 0, 1, 0, 0xFF, 0xFF]
-                return (isFirst ? [change] + responses : responses).map { (delay: .zero, pdu: $0) }
+                return withoutDelay(isFirst ? [change] + responses : responses)
             }
             let value = try link.characteristic(Self.one)
             link.peripheral.writeValue(Data(count: 100), for: value, type: .withResponse)
@@ -646,7 +467,7 @@ import Testing
                         return writes == 1
                     }
                 let responses = isFirst ? [[0x01, 0x12, pdu[1], pdu[2], 0x12]] : respond(pdu)
-                return responses.map { (delay: .zero, pdu: $0) }
+                return withoutDelay(responses)
             }
             let value = try link.characteristic(Self.one)
             link.peripheral.writeValue(Data([8]), for: value, type: .withResponse)

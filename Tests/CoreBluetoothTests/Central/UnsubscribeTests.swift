@@ -72,7 +72,7 @@ import Testing
             let responses = respond(pdu)
             // ATT_WRITE_REQ with notifications disabled; the handle of the value is the one before.
             guard pdu.count == 5, pdu[0] == 0x12, pdu[3...] == [0, 0] else {
-                return responses.map { (delay: .zero, pdu: $0) }
+                return withoutDelay(responses)
             }
             var reactions: [(delay: Duration, pdu: [UInt8])] = []
             for (delay, packet) in packets {
@@ -134,7 +134,7 @@ import Testing
                     sent = [value + [pdu[3]]] + sent
                     if pdu[3] == 1 { sent.append(value + [2]) }
                 }
-                return sent.map { (delay: .zero, pdu: $0) }
+                return withoutDelay(sent)
             }
             link.peripheral.setNotifyValue(false, for: link.value)
             link.peripheral.setNotifyValue(true, for: link.value)

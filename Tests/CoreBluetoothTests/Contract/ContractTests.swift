@@ -767,7 +767,7 @@ import Testing
                     // ATT_HANDLE_VALUE_NTF
                     if isFirst { responses.append([0x1B, pdu[1], pdu[2], 9]) }
                 }
-                return responses.map { (delay: .zero, pdu: $0) }
+                return withoutDelay(responses)
             }
             await bench.central.makeCalls {
                 peripheral.readValue(for: value)
@@ -1037,7 +1037,7 @@ import Testing
             let peripheral = try await bench.connect(manager, recorder)
             let value = try #require(try await bench.discover(peripheral, recorder)[CBUUID(string: "FFF1")])
             await device.behave { pdu, respond in
-                var sent = respond(pdu).map { (delay: Duration.zero, pdu: $0) }
+                var sent = withoutDelay(respond(pdu))
                 // ATT_WRITE_REQ with notifications enabled; the handle of the value is the one before.
                 if pdu.count == 5, pdu[0] == 0x12, pdu[3...] == [1, 0] {
                     sent.append((delay: .zero, pdu: [0x1B, pdu[1] - 1, pdu[2], 0, 60]))
@@ -1272,7 +1272,7 @@ import Testing
                     return [(delay: .zero, pdu: [0x01, 0x12, pdu[1], pdu[2], 0x0E])]
                 }
                 if pdu.count == 5, pdu[0] == 0x12, pdu[3...] == [1, 0] { enabled.withLock { $0.append(pdu[1] - 1) } }
-                return respond(pdu).map { (delay: Duration.zero, pdu: $0) }
+                return withoutDelay(respond(pdu))
             }
             let (manager, recorder) = try await bench.manager()
             let peripheral = try await bench.connect(manager, recorder)
@@ -1297,7 +1297,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func s11AChangeIsLoggedOnceIfTheDelegateDoesNotImplementIt(isImplemented: Bool) async throws {
+    func s11AChangeIsLoggedIfTheDelegateDoesNotImplementIt(isImplemented: Bool) async throws {
         try await Bench.run { bench in
             var services: [VirtualService] = [
                 .genericAccess(name: "Changing", appearance: 0), .genericAttribute(databaseHash: nil),
@@ -1763,7 +1763,7 @@ import Testing
             // ATT_WRITE_REQ: the device refuses to be configured too.
             await peer.behave { pdu, respond in
                 let responses = pdu.first == 0x12 ? [[0x01, 0x12, pdu[1], pdu[2], number]] : respond(pdu)
-                return responses.map { (delay: .zero, pdu: $0) }
+                return withoutDelay(responses)
             }
             peripheral.setNotifyValue(true, for: value)
             try await recorder.wait(for: "didUpdateNotificationStateFor FFF1 false ATT \(number)")

@@ -540,9 +540,10 @@ enum SurfaceTable {
 
     private static func name(_ text: Substring, in owner: String) -> Name {
         let parts = text.split(separator: " = ", maxSplits: 1)
-        let base = parts[0].prefix { !" (:<".contains($0) }
+        let symbol = parts.first ?? ""
+        let base = symbol.prefix { !" (:<".contains($0) }
         return Name(
-            owner: owner, base: String(base), declaration: String(parts[0].dropFirst(base.count)),
+            owner: owner, base: String(base), declaration: String(symbol.dropFirst(base.count)),
             value: parts.count == 2 ? String(parts[1]) : nil)
     }
 
@@ -562,7 +563,7 @@ enum SurfaceTable {
             } else if line.hasPrefix("```") {
                 isCode.toggle()
             } else if isCode {
-                names += declared(by: line.split(separator: "  //", maxSplits: 1)[0], in: owner)
+                names += declared(by: line.split(separator: "  //", maxSplits: 1).first ?? "", in: owner)
             }
         }
         return names.map { name in
@@ -580,7 +581,7 @@ enum SurfaceTable {
         }
         let modifiers: Set<Substring> = ["class", "convenience", "override", "static", "weak"]
         let code = words.drop { modifiers.contains($0) }.joined(separator: " ")
-        var text = String(code.split(separator: " {", maxSplits: 1)[0])
+        var text = String(code.split(separator: " {", maxSplits: 1).first ?? "")
         text.replace(" : ", with: ": ")
         text.replace(/\(any (\w+)\)/) { $0.output.1 }
         text.replace("any ", with: "")

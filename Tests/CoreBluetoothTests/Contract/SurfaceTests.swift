@@ -16,10 +16,13 @@ import Testing
         #expect(others.map(\.text) == [])
     }
 
-    /// The compiler checks the types of what it mentions.
+    /// The compiler checks the types of what it mentions. Words are compared here: a name is missed only if one of its
+    /// words stands nowhere else in the sample.
     @Test func theSampleMentionsEveryNameOfTheTable() throws {
         let sample = try RepositoryFiles.text("Tests/CoreBluetoothClients/Swift5/Surface.swift")
-        let words = Set(sample.split { !$0.isLetter && !$0.isNumber })
+        // The words of a comment mention nothing.
+        let code = sample.replacing(/\/\/[^\n]+/, with: "")
+        let words = Set(code.split { !$0.isLetter && !$0.isNumber })
         var wanted: Set<Substring> = []
         for name in SurfaceTable.apple {
             wanted.formUnion(name.base.split(separator: "."))

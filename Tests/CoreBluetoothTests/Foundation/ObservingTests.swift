@@ -331,7 +331,7 @@ import Testing
                     if isOfName { reads += 1 }
                     return reads
                 }
-                guard isOfName, count > 1 else { return respond(request).map { (delay: .zero, pdu: $0) } }
+                guard isOfName, count > 1 else { return withoutDelay(respond(request)) }
                 return [(delay: .zero, pdu: [0x01, 0x08, request[1], request[2], 0x0A])]
             }
             let (one, other) = try await bench.sharers()

@@ -29,18 +29,6 @@ import Testing
         return device
     }
 
-    private static func settings(
-        _ folder: Folder, _ change: (inout CoreBluetoothHost.Pairing) -> Void = { _ in }
-    ) -> CoreBluetoothHost.Settings {
-        var settings = CoreBluetoothHost.Settings(environment: [:])
-        settings.pairing = CoreBluetoothHost.Pairing(directory: folder.path)
-        if var pairing = settings.pairing {
-            change(&pairing)
-            settings.pairing = pairing
-        }
-        return settings
-    }
-
     private func connect(_ bench: Bench) async throws -> (
         CBCentralManager, CallbackRecorder, CBPeripheral, CBCharacteristic
     ) {
@@ -52,7 +40,7 @@ import Testing
 
     @Test func s12ARefusedOperationPairsAndIsRepeated() async throws {
         let folder = try Folder()
-        try await Bench.run(Self.settings(folder)) { bench in
+        try await Bench.run(Bench.settings(pairingIn: folder)) { bench in
             let device = await bench.radio.add(Self.lock())
             let (manager, recorder, peripheral, value) = try await connect(bench)
             peripheral.readValue(for: value)
@@ -78,7 +66,7 @@ import Testing
 
     @Test func s12ARefusedChannelPairsAndIsRequestedOnceMore() async throws {
         let folder = try Folder()
-        try await Bench.run(Self.settings(folder)) { bench in
+        try await Bench.run(Bench.settings(pairingIn: folder)) { bench in
             let device = await bench.radio.add(Self.lock())
             await device.setReaction(toChannels: 0x80, .acceptEncrypted)
             let (manager, recorder, peripheral, value) = try await connect(bench)
@@ -101,7 +89,7 @@ import Testing
     /// Both share one pairing, whichever is refused first.
     @Test func s12AChannelAndAReadShareOnePairing() async throws {
         let folder = try Folder()
-        try await Bench.run(Self.settings(folder)) { bench in
+        try await Bench.run(Bench.settings(pairingIn: folder)) { bench in
             let device = await bench.radio.add(Self.lock())
             await device.setReaction(toChannels: 0x80, .acceptEncrypted)
             let (manager, recorder, peripheral, value) = try await connect(bench)
@@ -136,7 +124,7 @@ import Testing
     @Test func s12AChannelWhosePairingFailsIsRefused() async throws {
         let folder = try Folder()
         let asked = Lock(0)
-        let settings = Self.settings(folder) { pairing in
+        let settings = Bench.settings(pairingIn: folder) { pairing in
             pairing.enter = { _ in
                 asked.withLock { $0 += 1 }
                 return nil
@@ -162,7 +150,7 @@ import Testing
     /// For its first use with bonds, the adapter is switched off and on.
     @Test func s1AnAdapterWithBondsIsReportedWhenItCanBeUsed() async throws {
         let folder = try Folder()
-        try await Bench.run(Self.settings(folder)) { bench in
+        try await Bench.run(Bench.settings(pairingIn: folder)) { bench in
             let recorder = CallbackRecorder(bench.time)
             let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
             try await recorder.wait(for: "state 5")
@@ -189,12 +177,12 @@ import Testing
     /// The device refuses the value on the link too that a pairing has encrypted.
     @Test(.row("T26")) func s12ADeviceThatIsNeverSatisfiedPairsOnce() async throws {
         let folder = try Folder()
-        try await Bench.run(Self.settings(folder)) { bench in
+        try await Bench.run(Bench.settings(pairingIn: folder)) { bench in
             let device = await bench.radio.add(Self.lock())
             let (manager, recorder, peripheral, value) = try await connect(bench)
             await device.behave { pdu, respond in
                 let responses = pdu.first == 0x0A ? [[0x01, 0x0A, pdu[1], pdu[2], 0x05]] : respond(pdu)
-                return responses.map { (delay: .zero, pdu: $0) }
+                return withoutDelay(responses)
             }
             for count in 1...2 {
                 peripheral.readValue(for: value)
@@ -211,7 +199,7 @@ import Testing
     @Test(arguments: [true, false]) func s12TheHostAsksForThePasskey(_ isRight: Bool) async throws {
         let folder = try Folder()
         let asked = Lock<[UUID]>([])
-        let settings = Self.settings(folder) { pairing in
+        let settings = Bench.settings(pairingIn: folder) { pairing in
             pairing.enter = { device in
                 asked.withLock { $0.append(device) }
                 return isRight ? "012345" : nil
@@ -232,7 +220,7 @@ import Testing
     @Test(arguments: [true, false]) func s12TheHostAsksToCompareNumbers(_ isSame: Bool) async throws {
         let folder = try Folder()
         let numbers = Lock<[String]>([])
-        let settings = Self.settings(folder) { pairing in
+        let settings = Bench.settings(pairingIn: folder) { pairing in
             pairing.show = { _, _ in }
             pairing.compare = { _, number in
                 numbers.withLock { $0.append(number) }
@@ -250,11 +238,11 @@ import Testing
     }
 
     /// The user takes ten seconds to compare the numbers. The kernel of a virtual radio takes packets meanwhile.
-    @Test(.row("T27")) func s12CallsThatAreMadeDuringAPairingWaitForIt() async throws {
+    @Test func s12CallsThatAreMadeDuringAPairingWaitForIt() async throws {
         let folder = try Folder()
         let (questions, question) = AsyncStream.makeStream(of: Void.self)
         let (answers, answer) = AsyncStream.makeStream(of: Void.self)
-        let settings = Self.settings(folder) { pairing in
+        let settings = Bench.settings(pairingIn: folder) { pairing in
             pairing.show = { _, _ in }
             pairing.compare = { _, _ in
                 question.yield()
@@ -299,7 +287,7 @@ import Testing
     /// The kernel ends the link to a device that does not pair in time: what was called ends with it.
     @Test(.row("S12")) func s12AnOperationWhosePairingIsNotFinishedInTimeEndsTheLink() async throws {
         let folder = try Folder()
-        try await Bench.run(Self.settings(folder)) { bench in
+        try await Bench.run(Bench.settings(pairingIn: folder)) { bench in
             var security = VirtualSecurity()
             security.response = .ignore
             _ = await bench.radio.add(Self.lock(security))
@@ -318,7 +306,7 @@ import Testing
         let folder = try Folder()
         let (answers, answer) = AsyncStream.makeStream(of: Void.self)
         let asked = Lock(0)
-        let settings = Self.settings(folder) { pairing in
+        let settings = Bench.settings(pairingIn: folder) { pairing in
             pairing.enter = { _ in
                 asked.withLock { $0 += 1 }
                 for await _ in answers {}
@@ -369,7 +357,7 @@ import Testing
 
     @Test(.row("S12")) func s12AConnectionThatIsNotEncryptedInTimeFails() async throws {
         let folder = try Folder()
-        try await Bench.run(Self.settings(folder)) { bench in
+        try await Bench.run(Bench.settings(pairingIn: folder)) { bench in
             _ = await bench.radio.add(Self.lock())
             let (manager, recorder, peripheral, value) = try await connect(bench)
             peripheral.readValue(for: value)
@@ -390,7 +378,7 @@ import Testing
 
     @Test func s14TheServicesOfALostLinkEndWithTheLastAttempt() async throws {
         let folder = try Folder()
-        try await Bench.run(Self.settings(folder)) { bench in
+        try await Bench.run(Bench.settings(pairingIn: folder)) { bench in
             let device = await bench.radio.add(Self.lock())
             let (manager, recorder) = try await bench.manager()
             let options = [CBConnectPeripheralOptionEnableAutoReconnect: true]
@@ -411,7 +399,7 @@ import Testing
 
     @Test func s12ABondedDeviceKeepsItsIdentifier() async throws {
         let folder = try Folder()
-        try await Bench.run(Self.settings(folder)) { bench in
+        try await Bench.run(Bench.settings(pairingIn: folder)) { bench in
             let identity = PeerID(address: BluetoothAddress(rawValue: 0x1122_3344_55C6), type: .public)
             var security = VirtualSecurity()
             security.identity = VirtualIdentity(identity, key: Array(0x20...0x2F))
@@ -437,7 +425,7 @@ import Testing
 
     @Test(arguments: [true, false]) func s12ACentralPairsForAnEncryptedCharacteristic(_ isAllowed: Bool) async throws {
         let folder = try Folder()
-        try await Bench.run(Self.settings(folder) { $0.allowsCentrals = isAllowed }) { bench in
+        try await Bench.run(Bench.settings(pairingIn: folder) { $0.allowsCentrals = isAllowed }) { bench in
             let recorder = CallbackRecorder(bench.time)
             let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
             try await recorder.wait(for: "state 5")
@@ -486,7 +474,7 @@ import Testing
 
     @Test func s12ACentralPairsForAnEncryptedChannel() async throws {
         let folder = try Folder()
-        try await Bench.run(Self.settings(folder) { $0.allowsCentrals = true }) { bench in
+        try await Bench.run(Bench.settings(pairingIn: folder) { $0.allowsCentrals = true }) { bench in
             let (manager, recorder) = try await publishEncryptedChannel(bench)
             let phone = await bench.radio.addCentral()
             try await phone.connect()
@@ -529,7 +517,7 @@ import Testing
 
     @Test func s12ACentralThatMayNotPairGetsNoEncryptedChannel() async throws {
         let folder = try Folder()
-        try await Bench.run(Self.settings(folder)) { bench in
+        try await Bench.run(Bench.settings(pairingIn: folder)) { bench in
             let (manager, recorder) = try await publishEncryptedChannel(bench)
             let phone = await bench.radio.addCentral()
             try await phone.connect()
@@ -549,7 +537,7 @@ import Testing
     /// A channel that demands no encryption lets nobody pair.
     @Test func s12CentralsPairWhileAnEncryptedChannelIsPublished() async throws {
         let folder = try Folder()
-        try await Bench.run(Self.settings(folder) { $0.allowsCentrals = true }) { bench in
+        try await Bench.run(Bench.settings(pairingIn: folder) { $0.allowsCentrals = true }) { bench in
             let (manager, recorder) = try await publishEncryptedChannel(bench)
             func mayPair() async -> Bool {
                 await bench.time.settle()
@@ -573,7 +561,7 @@ import Testing
     /// or that has nothing that would need it.
     @Test func s12CentralsPairWhileThatIsNeeded() async throws {
         let folder = try Folder()
-        try await Bench.run(Self.settings(folder) { $0.allowsCentrals = true }) { bench in
+        try await Bench.run(Bench.settings(pairingIn: folder) { $0.allowsCentrals = true }) { bench in
             let recorder = CallbackRecorder(bench.time)
             let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
             try await recorder.wait(for: "state 5")

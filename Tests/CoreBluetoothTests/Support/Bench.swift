@@ -4,6 +4,7 @@ import BareBLE
 import BareBLETestKit
 import CoreBluetooth
 import Logging
+import TestSupport
 import Testing
 
 /// A virtual radio with the managers' host on it, in virtual time, and a queue for delegates.
@@ -75,6 +76,17 @@ struct Bench: Sendable {
         _ settings: CoreBluetoothHost.Settings, _ body: @Sendable (Bench) async throws -> Void
     ) async throws {
         try await Bench(time, radio, settings).use(settings, body)
+    }
+
+    /// Settings of a program that pairs, and keeps its bonds in a folder.
+    static func settings(
+        pairingIn folder: Folder, _ change: (inout CoreBluetoothHost.Pairing) -> Void = { _ in }
+    ) -> CoreBluetoothHost.Settings {
+        var pairing = CoreBluetoothHost.Pairing(directory: folder.path)
+        change(&pairing)
+        var settings = CoreBluetoothHost.Settings(environment: [:])
+        settings.pairing = pairing
+        return settings
     }
 
     /// Waits until one report, of a call that has just been made, is on the suspended queue, and nothing else is left to
@@ -155,6 +167,28 @@ struct Bench: Sendable {
         )
     }
 
+    /// A link to a device, whose characteristics are known.
+    struct Link {
+        let device: VirtualPeripheral
+        let manager: CBCentralManager
+        let recorder: CallbackRecorder
+        let peripheral: CBPeripheral
+        let found: [CBUUID: CBCharacteristic]
+
+        func characteristic(_ uuid: CBUUID) throws -> CBCharacteristic { try #require(found[uuid]) }
+    }
+
+    /// Discovers everything of a device that `sharer` has connected.
+    func link(to device: VirtualPeripheral, of sharer: Sharer) async throws -> Link {
+        let found = try await discover(sharer.peripheral, sharer.recorder)
+        // What the system requests by itself after that.
+        try await time.clock.sleep(for: .seconds(5))
+        sharer.recorder.clear()
+        return Link(
+            device: device, manager: sharer.manager, recorder: sharer.recorder, peripheral: sharer.peripheral,
+            found: found)
+    }
+
     /// Discovers everything of a device, and returns its characteristics by their UUIDs.
     func discover(_ peripheral: CBPeripheral, _ recorder: CallbackRecorder) async throws -> [CBUUID: CBCharacteristic] {
         peripheral.discoverServices(nil)
@@ -185,6 +219,9 @@ func refusal(_ body: () async throws(VirtualCentralError) -> Void) async -> ATTE
     }
     return nil
 }
+
+/// Returns PDUs that a device sends without delay, for `VirtualPeripheral.behave(_:)`.
+func withoutDelay(_ pdus: [[UInt8]]) -> [(delay: Duration, pdu: [UInt8])] { pdus.map { (delay: .zero, pdu: $0) } }
 
 /// Keeps what is logged.
 final class KeptMessages: Sendable {

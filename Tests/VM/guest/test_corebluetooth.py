@@ -53,21 +53,24 @@ def an_ios_program_finds_reads_and_subscribes_to_a_belt_of_bumble():
 def an_ios_program_that_is_subscribed_makes_no_system_calls_while_nothing_comes():
     log = BeltLog()
     radio("tell Belt rest")
-    until(lambda: log.count("told to rest") == 1, "the belt does not rest")
-    program = Program("keep", program=WALK)
-    steps = ["ready", "found Belt", "connected", "service 180D", "notifying true", "location 1"]
     try:
-        program.wait_for(lambda lines: lines == steps, "it is subscribed")
-        check_idle(program.child.pid)
-        same(log.count("beat"), 0, "values that the belt has sent")
-        # It was subscribed all the time.
-        radio("tell Belt beat")
-        program.wait_for(lambda lines: lines[:len(steps)] == steps and lines[len(steps):][:1] == ["rate"], "a value comes")
-        same([log.count("connected"), log.count("subscribed")], [1, 1], "links and subscriptions")
+        until(lambda: log.count("told to rest") == 1, "the belt does not rest")
+        program = Program("keep", program=WALK)
+        steps = ["ready", "found Belt", "connected", "service 180D", "notifying true", "location 1"]
+        try:
+            program.wait_for(lambda lines: lines == steps, "it is subscribed")
+            check_idle(program.child.pid)
+            same(log.count("beat"), 0, "values that the belt has sent")
+            # It was subscribed all the time.
+            radio("tell Belt beat")
+            program.wait_for(lambda lines: lines[:len(steps)] == steps and lines[len(steps):][:1] == ["rate"], "a value comes")
+            same([log.count("connected"), log.count("subscribed")], [1, 1], "links and subscriptions")
+        finally:
+            program.child.kill()
+            program.finish()
     finally:
+        # Later tests need its beats.
         radio("tell Belt beat")
-        program.child.kill()
-        program.finish()
 
 
 @test

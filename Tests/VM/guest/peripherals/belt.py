@@ -37,7 +37,13 @@ class Belt:
         self.log.write(json.dumps({"event": event, **more}) + "\n")
 
     async def obey(self, text):
-        self.is_resting = text == "rest"
+        match text:
+            case "rest":
+                self.is_resting = True
+            case "beat":
+                self.is_resting = False
+            case _:
+                raise ValueError(f"{self.name}: no such command: {text}")
         self.note(f"told to {text}")
 
     def watch(self, made):
