@@ -55,6 +55,9 @@ public func CFSwapInt64BigToHost(_ arg: UInt64) -> UInt64 { UInt64(bigEndian: ar
 /// Converts a number of the host to big-endian order.
 public func CFSwapInt64HostToBig(_ arg: UInt64) -> UInt64 { arg.bigEndian }
 
+/// The type of a Dispatch source that watches a file. No such source can be made on Linux.
+public protocol DispatchSourceFileSystemObject: DispatchSourceProtocol {}
+
 /// Runs `body`. There are no autorelease pools on Linux: objects are released when their last reference goes away.
 ///
 /// - Throws: The error of `body`.

@@ -480,6 +480,7 @@ enum SurfaceTable {
             old
             initial
             prior
+        protocol DispatchSourceFileSystemObject
 
         CFAbsoluteTime
         CFAbsoluteTimeGetCurrent
