@@ -5,11 +5,12 @@ import CoreBluetooth
 
 /// What the first pages of iOS libraries show, written on plain CoreBluetooth: a list of devices whose entries expire, a
 /// connect with a time-out, and a request whose response comes in several notifications.
-public class DeviceWalk: NSObject {
+public class DeviceWalk: NSObject, @unchecked Sendable {
     let version = CBUUID(string: "9D5A0006-3C7E-4B1F-8A26-E4710C95B3D8")
 
     let queue: DispatchQueue
     let expiry: TimeInterval
+    // The rest is used on the queue.
     var manager: CBCentralManager!
     var lastSeen: [UUID: Date] = [:]
     var device: CBPeripheral?
