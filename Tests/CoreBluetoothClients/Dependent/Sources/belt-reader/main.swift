@@ -4,6 +4,7 @@
 // Reads a heart-rate belt, as for macOS: what it looks for, a line for each step, three values, and the end. Without an
 // adapter that is on, it ends at once.
 
+import App
 import CoreBluetooth
 
 setvbuf(stdout, nil, _IOLBF, 0)
