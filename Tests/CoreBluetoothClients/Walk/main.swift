@@ -3,20 +3,21 @@
 
 // Both roles for the command line, for the tests on the kernel's sockets: `corebluetooth-walk read` finds a heart-rate
 // belt, reads its location, receives three values and disconnects, and `corebluetooth-walk keep` stays subscribed until
-// it is ended; `corebluetooth-walk serve` offers a temperature until it is ended, and `corebluetooth-walk measure` reads
-// it, receives one and disconnects; `corebluetooth-walk echo` offers a channel on encrypted links until it is ended.
-// Each step is a line.
+// it is ended, with `queue` on a queue of its own; `corebluetooth-walk serve` offers a temperature until it is ended,
+// and `corebluetooth-walk measure` reads it, receives one and disconnects; `corebluetooth-walk echo` offers a channel on
+// encrypted links until it is ended. Each step is a line.
 
 import ClientInSwift5
 import CoreBluetooth
 
 setvbuf(stdout, nil, _IOLBF, 0)
-let reader = BeltReader(queue: .main)
+let arguments = CommandLine.arguments.dropFirst()
+let reader = BeltReader(queue: arguments.last == "queue" ? DispatchQueue(label: "belt") : .main)
 let thermometer = Thermometer(queue: .main)
 let thermometerReader = ThermometerReader(queue: .main)
 let channelEcho = ChannelEcho()
 
-switch CommandLine.arguments.dropFirst().first {
+switch arguments.first {
 case "read":
     reader.onStep = { step in
         print(step)
@@ -41,7 +42,7 @@ case "echo":
     channelEcho.onStep = { print($0) }
     channelEcho.start()
 default:
-    print("usage: corebluetooth-walk read|keep|serve|measure|echo")
+    print("usage: corebluetooth-walk read|keep [queue]|serve|measure|echo")
     exit(64)
 }
 RunLoop.main.run()

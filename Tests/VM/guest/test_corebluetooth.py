@@ -49,13 +49,12 @@ def an_ios_program_finds_reads_and_subscribes_to_a_belt_of_bumble():
     assert lines.index("rate") > lines.index("notifying true"), lines
 
 
-@test
-def an_ios_program_that_is_subscribed_makes_no_system_calls_while_nothing_comes():
+def check_that_a_subscriber_is_idle(*arguments):
     log = BeltLog()
     radio("tell Belt rest")
     try:
         until(lambda: log.count("told to rest") == 1, "the belt does not rest")
-        program = Program("keep", program=WALK)
+        program = Program("keep", *arguments, program=WALK)
         steps = ["ready", "found Belt", "connected", "service 180D", "notifying true", "location 1"]
         try:
             program.wait_for(lambda lines: lines == steps, "it is subscribed")
@@ -68,9 +67,22 @@ def an_ios_program_that_is_subscribed_makes_no_system_calls_while_nothing_comes(
         finally:
             program.child.kill()
             program.finish()
+        # The kernel keeps the link for a moment, and the belt beats on it.
+        until(lambda: log.count("disconnected") == 1, "the link does not end")
     finally:
         # Later tests need its beats.
         radio("tell Belt beat")
+
+
+@test
+def an_ios_program_that_is_subscribed_makes_no_system_calls_while_nothing_comes():
+    check_that_a_subscriber_is_idle()
+
+
+# Dispatch looks after the threads of global queues once a second, and not after those of a serial queue.
+@test
+def an_ios_program_that_is_subscribed_on_a_queue_of_its_own_makes_no_system_calls_while_nothing_comes():
+    check_that_a_subscriber_is_idle("queue")
 
 
 @test
