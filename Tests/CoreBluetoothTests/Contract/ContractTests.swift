@@ -1934,8 +1934,3 @@ private final class FarEndOfChannel: Sendable {
 
 /// A delegate that implements nothing.
 private final class SilentDelegate: NSObject, CBPeripheralDelegate {}
-
-/// A reference that does not keep its object.
-private final class WeakReference: @unchecked Sendable {
-    weak var object: AnyObject?
-}

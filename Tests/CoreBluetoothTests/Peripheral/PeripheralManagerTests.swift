@@ -59,27 +59,43 @@ import Testing
         }
     }
 
+    /// They are dropped at several moments of their lives, and their delegates are not.
     @Test func aThousandManagersThatWereDroppedLeaveNothing() async throws {
         try await Bench.run { bench in
+            var dropped: [(recorder: CallbackRecorder, count: Int)] = []
+            var services: [WeakReference] = []
             for number in 0..<1_000 {
                 let recorder = CallbackRecorder(bench.time)
-                let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
-                if number % 2 == 0 { try await recorder.wait(for: "state 5") }
-                let offered = CBMutableService(type: CBUUID(string: "FFE0"), primary: true)
-                offered.characteristics = [
-                    CBMutableCharacteristic(
-                        type: CBUUID(string: "FFE1"), properties: .read, value: Data([1]), permissions: .readable)
-                ]
-                manager.add(offered)
-                manager.startAdvertising(nil)
-                if number % 4 == 0 { try await recorder.wait(for: "didStartAdvertising nil") }
+                let (reference, serviceReference) = (WeakReference(), WeakReference())
+                do {
+                    let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
+                    reference.object = manager
+                    if number % 2 == 0 { try await recorder.wait(for: "state 5") }
+                    let offered = CBMutableService(type: CBUUID(string: "FFE0"), primary: true)
+                    serviceReference.object = offered
+                    offered.characteristics = [
+                        CBMutableCharacteristic(
+                            type: CBUUID(string: "FFE1"), properties: .read, value: Data([1]), permissions: .readable)
+                    ]
+                    manager.add(offered)
+                    manager.startAdvertising(nil)
+                    if number % 4 == 0 { try await recorder.wait(for: "didStartAdvertising nil") }
+                    _ = manager
+                }
+                // A callback that is running keeps its manager until it returns.
+                bench.queue.sync {}
+                #expect(reference.object == nil)
+                dropped.append((recorder, recorder.lines.count))
+                services.append(serviceReference)
             }
             try await bench.time.clock.sleep(for: .seconds(5))
             #expect(await bench.radio.advertisements().isEmpty)
+            #expect(services.count { $0.object != nil } == 0)
             let (manager, recorder, _, _) = try await offer(bench)
             let phone = try await connect(bench)
             #expect(try await phone.read(0xFFF1) == [1, 2, 3])
             await #expect(throws: VirtualCentralError.self) { try await phone.read(0xFFE1) }
+            for (recorder, count) in dropped { #expect(recorder.lines.count == count, "\(recorder.lines)") }
             #expect(recorder.lines == [])
             _ = manager
         }
