@@ -202,7 +202,9 @@ import Testing
         }
     }
 
-    @Test func requestsThatCameTogetherHaveOneResponse() async throws {
+    /// The program responds to the first or to the last one, and then once more, to the other one.
+    @Test(arguments: [true, false], [.success, .writeNotPermitted] as [CBATTError.Code])
+    func requestsThatCameTogetherHaveOneResponse(_ isFirst: Bool, _ result: CBATTError.Code) async throws {
         try await Bench.run { bench in
             let recorder = CallbackRecorder(bench.time)
             let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
@@ -215,21 +217,26 @@ import Testing
             manager.startAdvertising(nil)
             try await recorder.wait(for: "didStartAdvertising nil")
             recorder.react { line in
-                guard line.hasPrefix("didReceiveWrite"), let request = recorder.requests.last else { return }
-                manager.respond(to: request, withResult: .success)
+                guard line.hasPrefix("didReceiveWrite"),
+                    let request = isFirst ? recorder.requests.first : recorder.requests.last
+                else { return }
+                manager.respond(to: request, withResult: result)
             }
             let phone = await bench.radio.addCentral()
             try await phone.connect()
             for (uuid, byte) in [(0xFFF1, 1), (0xFFF2, 2)] as [(BluetoothUUID, UInt8)] {
                 try await phone.prepare([byte], at: try await phone.characteristic(uuid).value, from: 0)
             }
-            try await phone.execute()
-            #expect(recorder.lines.last == "didReceiveWrite [[1], [2]]")
-            #expect(bench.log.all.filter { $0.hasPrefix("API MISUSE") } == [])
-            let request = try #require(recorder.requests.first)
-            #expect(String(format: "<%@>", request) == "<\(request)>")
-            manager.respond(to: request, withResult: .success)
-            #expect(bench.log.all.count { $0.hasSuffix("was responded to before, or too late") } == 1)
+            let code = await refusal { () async throws(VirtualCentralError) in try await phone.execute() }
+            #expect(code == (result == .success ? nil : .writeNotPermitted))
+            #expect(recorder.lines.filter { $0.hasPrefix("didReceive") } == ["didReceiveWrite [[1], [2]]"])
+            #expect(recorder.requests.map(\.characteristic.uuid) == [fixed, value])
+            #expect(bench.log.misuse == [])
+            let other = try #require(isFirst ? recorder.requests.last : recorder.requests.first)
+            #expect(String(format: "<%@>", other) == "<\(other)>")
+            manager.respond(to: other, withResult: .success)
+            #expect(bench.log.misuse.count == 1)
+            #expect(bench.log.misuse.first?.hasSuffix("was responded to before, or too late") == true)
         }
     }
 
