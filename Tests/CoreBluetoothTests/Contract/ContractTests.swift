@@ -967,20 +967,7 @@ import Testing
 
     @Test func s9DescriptorsHaveTheirTypes() async throws {
         try await Bench.run { bench in
-            var device = VirtualDevice.uart
-            device.services.append(
-                VirtualService(
-                    0xFFF0,
-                    [
-                        VirtualCharacteristic(
-                            0xFFF1, [.read, .notify], value: [1],
-                            descriptors: [
-                                VirtualDescriptor(0x2900, value: [1, 0]),
-                                VirtualDescriptor(0x2901, value: Array("Level".utf8)),
-                                VirtualDescriptor(0x2904, value: [4, 0, 0, 0x27, 1, 0, 0]),
-                            ])
-                    ]))
-            _ = await bench.radio.add(device)
+            _ = await bench.radio.add(deviceWithDescriptors)
             let (manager, recorder) = try await bench.manager()
             let peripheral = try await bench.connect(manager, recorder)
             let found = try await bench.discover(peripheral, recorder)
@@ -992,14 +979,92 @@ import Testing
             for descriptor in descriptors { peripheral.readValue(for: descriptor) }
             try await recorder.wait(for: "didUpdateValueForDescriptor", count: descriptors.count)
             let values = Dictionary(uniqueKeysWithValues: descriptors.map { ($0.uuid.uuidString, $0.value) })
+            #expect(values.count == 8)
             #expect(values["2900"] as? NSNumber == 1)
             #expect(values["2901"] as? String == "Level")
             #expect(values["2902"] as? NSNumber == 0)
+            #expect(values["2903"] as? NSNumber == 256)
             #expect(values["2904"] as? Data == Data([4, 0, 0, 0x27, 1, 0, 0]))
+            #expect(values["2905"] as? Data == Data([3, 0]))
+            #expect(values["29F0"] as? Data == Data([5, 0]))
+            #expect(values["6E400009-B5A3-F393-E0A9-E50E24DCCA9E"] as? Data == Data([6, 0]))
+        }
+    }
+
+    /// The device refuses the first write, and takes the second one.
+    @Test func s9AWriteOfADescriptorIsReported() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(deviceWithDescriptors)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let value = try #require(try await bench.discover(peripheral, recorder)[CBUUID(string: "FFF1")])
+            peripheral.discoverDescriptors(for: value)
+            try await recorder.wait(for: "didDiscoverDescriptorsFor FFF1 nil")
+            let descriptors = try #require(value.descriptors)
+            let name = try #require(descriptors.first { $0.uuid.uuidString == "2901" })
+            peripheral.readValue(for: name)
+            try await recorder.wait(for: "didUpdateValueForDescriptor 2901 nil")
+            // What the system requests by itself comes before that.
+            try await bench.time.clock.sleep(for: .seconds(5))
+            recorder.clear()
+            let bytes = Array("Rate".utf8)
+            peripheral.writeValue(Data(bytes), for: name)
+            try await recorder.wait(for: "didWriteValueForDescriptor 2901 ATT 3")
+            let written = Lock<[[UInt8]]>([])
+            await device.behave { pdu, respond in
+                // ATT_WRITE_REQ
+                guard pdu.first == 0x12 else { return withoutDelay(respond(pdu)) }
+                written.withLock { $0.append(Array(pdu.dropFirst(3))) }
+                return withoutDelay([[0x13]])
+            }
+            peripheral.writeValue(Data(bytes), for: name)
+            try await recorder.wait(for: "didWriteValueForDescriptor 2901 nil")
+            // The value is the one that was read.
+            #expect(name.value as? String == "Level")
+            #expect(bench.log.misuse == [])
             // The system configures the client.
             let configuration = try #require(descriptors.first { $0.uuid.uuidString == "2902" })
             peripheral.writeValue(Data([1, 0]), for: configuration)
-            #expect(bench.log.all.contains { $0.hasPrefix("API MISUSE") && $0.contains("setNotifyValue") })
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(bench.log.misuse.count == 1)
+            #expect(bench.log.misuse.first?.contains("setNotifyValue") == true)
+            #expect(written.withLock { $0 } == [bytes])
+            #expect(recorder.lines == ["didWriteValueForDescriptor 2901 ATT 3", "didWriteValueForDescriptor 2901 nil"])
+            _ = manager
+        }
+    }
+
+    @Test func s9WhatADeviceLacksIsNoError() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let lacking = CBUUID(string: "FFFE")
+            #expect(peripheral.services == nil)
+            peripheral.discoverServices([lacking])
+            try await recorder.wait(for: "didDiscoverServices nil")
+            #expect(peripheral.services == [])
+            peripheral.discoverServices([belt, lacking])
+            try await recorder.wait(for: "didDiscoverServices nil", count: 2)
+            #expect(peripheral.services?.map(\.uuid) == [belt])
+            let service = try #require(peripheral.services?.first)
+            #expect(service.characteristics == nil)
+            peripheral.discoverCharacteristics([lacking], for: service)
+            try await recorder.wait(for: "didDiscoverCharacteristicsFor 180D nil")
+            #expect(service.characteristics == [])
+            #expect(service.includedServices == nil)
+            peripheral.discoverIncludedServices(nil, for: service)
+            try await recorder.wait(for: "didDiscoverIncludedServicesFor 180D nil")
+            #expect(service.includedServices == [])
+            peripheral.discoverCharacteristics([location], for: service)
+            try await recorder.wait(for: "didDiscoverCharacteristicsFor 180D nil", count: 2)
+            let value = try #require(service.characteristics?.first)
+            #expect(value.descriptors == nil)
+            peripheral.discoverDescriptors(for: value)
+            try await recorder.wait(for: "didDiscoverDescriptorsFor 2A38 nil")
+            #expect(value.descriptors == [])
+            #expect(recorder.linesWithoutDiscoveries.count == 6)
+            _ = manager
         }
     }
 
@@ -1874,6 +1939,28 @@ private let deviceWithTwoSensors = VirtualDevice(
             [
                 VirtualCharacteristic(0xFFF1, .notify), VirtualCharacteristic(0xFFF2, .read, value: [7]),
                 VirtualCharacteristic(0xFFF3, .notify),
+            ])
+    ])
+
+/// A device with a value, 0xFFF1, that has a descriptor of each type, one of a type that is not assigned, and one of its
+/// maker's.
+private let deviceWithDescriptors = VirtualDevice(
+    name: "Described",
+    services: [
+        VirtualService(
+            0xFFF0,
+            [
+                VirtualCharacteristic(
+                    0xFFF1, [.read, .notify], value: [1],
+                    descriptors: [
+                        VirtualDescriptor(0x2900, value: [1, 0]),
+                        VirtualDescriptor(0x2901, value: Array("Level".utf8)),
+                        VirtualDescriptor(0x2903, value: [0, 1]),
+                        VirtualDescriptor(0x2904, value: [4, 0, 0, 0x27, 1, 0, 0]),
+                        VirtualDescriptor(0x2905, value: [3, 0]),
+                        VirtualDescriptor(0x29F0, value: [5, 0]),
+                        VirtualDescriptor("6E400009-B5A3-F393-E0A9-E50E24DCCA9E", value: [6, 0]),
+                    ])
             ])
     ])
 
