@@ -694,7 +694,8 @@ import Testing
 
     // MARK: S9 Order
 
-    @Test func s9CallsAreReportedInTheirOrder() async throws {
+    /// The calls are made on the thread of the managers' host, which finds all of them at once, or on another one.
+    @Test(arguments: [true, false]) func s9CallsAreReportedInTheirOrder(_ isOnThreadOfHost: Bool) async throws {
         try await Bench.run { bench in
             _ = await bench.radio.add(.heartRate)
             let (manager, recorder) = try await bench.manager()
@@ -703,10 +704,17 @@ import Testing
             let value = try #require(found[location])
             let point = try #require(found[control])
             let service = try #require(value.service)
-            for _ in 0..<30 {
-                peripheral.readValue(for: value)
-                peripheral.writeValue(Data([1]), for: point, type: .withResponse)
-                peripheral.discoverCharacteristics(nil, for: service)
+            let makeCalls: @Sendable () -> Void = {
+                for _ in 0..<30 {
+                    peripheral.readValue(for: value)
+                    peripheral.writeValue(Data([1]), for: point, type: .withResponse)
+                    peripheral.discoverCharacteristics(nil, for: service)
+                }
+            }
+            if isOnThreadOfHost {
+                await bench.central.makeCalls(makeCalls)
+            } else {
+                await bench.onThreads(1) { _ in makeCalls() }
             }
             try await recorder.wait(for: "didDiscoverCharacteristicsFor", count: 30)
             let round = [
@@ -1838,28 +1846,51 @@ import Testing
 
     // MARK: Threads and life, A8 and A9
 
+    /// Each thread has a device of its own to connect to, which is not in range.
     @Test func callsOfManyThreadsAreAllReported() async throws {
         try await Bench.run { bench in
-            _ = await bench.radio.add(.heartRate)
+            let device = await bench.radio.add(.heartRate)
+            bench.queue.setSpecific(key: Self.key, value: true)
             let (manager, recorder) = try await bench.manager()
             let peripheral = try await bench.connect(manager, recorder)
             let found = try await bench.discover(peripheral, recorder)
-            let value = try #require(found[location])
-            await bench.time.hold {
-                await withCheckedContinuation { continuation in
-                    DispatchQueue.global().async {
-                        DispatchQueue.concurrentPerform(iterations: 8) { _ in
-                            for _ in 0..<25 {
-                                peripheral.readValue(for: value)
-                                _ = (peripheral.state, peripheral.services, value.value, value.isNotifying)
-                            }
-                        }
-                        continuation.resume()
-                    }
+            let (value, point) = (try #require(found[location]), try #require(found[control]))
+            let rate = try #require(found[measurement])
+            let identifiers = (0..<8).compactMap { UUID(uuidString: "42415245-424C-8001-8045-C0000000010\($0)") }
+            let absent = manager.retrievePeripherals(withIdentifiers: identifiers)
+            try #require(absent.count == 8)
+            // What is on its way of the scan that has found the device is reported before.
+            try await bench.time.clock.sleep(for: .seconds(5))
+            recorder.clear()
+            recorder.react { line in
+                if DispatchQueue.getSpecific(key: Self.key) != true { Issue.record("\(line) is on another queue") }
+            }
+            let others = [CBUUID(string: "FFF0")]
+            await bench.onThreads(8) { thread in
+                for number in 0..<25 {
+                    peripheral.readValue(for: value)
+                    manager.scanForPeripherals(withServices: others)
+                    manager.connect(absent[thread])
+                    peripheral.writeValue(Data([1]), for: point, type: .withResponse)
+                    peripheral.setNotifyValue(number % 2 == 0, for: rate)
+                    manager.cancelPeripheralConnection(absent[thread])
+                    manager.stopScan()
+                    _ = (peripheral.state, peripheral.services, value.value, rate.isNotifying, manager.isScanning)
                 }
             }
-            try await recorder.wait(for: "didUpdateValueFor 2A38 [1]", count: 200)
-            #expect(recorder.lines.count == 200)
+            try await bench.time.clock.sleep(for: .seconds(600))
+            #expect(recorder.count(of: "didUpdateValueFor 2A38 [1]") == 200)
+            #expect(recorder.count(of: "didWriteValueFor 2A39 nil") == 200)
+            #expect(recorder.count(of: "didUpdateNotificationStateFor 2A37 true nil") == 104)
+            #expect(recorder.count(of: "didUpdateNotificationStateFor 2A37 false nil") == 96)
+            #expect(recorder.count(of: "didDisconnect nil false") == 200)
+            // The belt sends its values while it is to.
+            #expect(recorder.lines.count { !$0.hasPrefix("didUpdateValueFor 2A37") } == 800)
+            #expect(await device.isSubscribed(to: 0x2A37) == rate.isNotifying)
+            #expect(absent.allSatisfy { $0.state == .disconnected })
+            #expect(!manager.isScanning)
+            #expect(await !bench.radio.isScanning())
+            #expect(bench.log.misuse == [])
         }
     }
 
@@ -1942,8 +1973,8 @@ private let deviceWithTwoSensors = VirtualDevice(
             ])
     ])
 
-/// A device with a value, 0xFFF1, that has a descriptor of each type, one of a type that is not assigned, and one of its
-/// maker's.
+/// A device with a value, 0xFFF1, that has descriptors of the types of the specification, of one that is not assigned,
+/// and of one of its manufacturer.
 private let deviceWithDescriptors = VirtualDevice(
     name: "Described",
     services: [
@@ -1989,6 +2020,20 @@ private func report(_ number: Int) -> String {
 extension VirtualPeripheral {
     /// Does something on the loop, so that nothing is read meanwhile.
     fileprivate func atOnce(_ body: @Sendable (isolated VirtualPeripheral) throws -> Void) throws { try body(self) }
+}
+
+extension Bench {
+    /// Runs `body` on other threads than that of the managers' host, on `count` of them at once.
+    fileprivate func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) async {
+        await time.hold {
+            await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+                DispatchQueue.global().async {
+                    DispatchQueue.concurrentPerform(iterations: count, execute: body)
+                    continuation.resume()
+                }
+            }
+        }
+    }
 }
 
 /// A device that counts the writes to its value 0xFFF1, and has another one, 0xFFF2.
