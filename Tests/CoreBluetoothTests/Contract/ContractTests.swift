@@ -1128,25 +1128,10 @@ import Testing
 
     // MARK: S10 Write without response
 
-    @Test(arguments: [true, false]) func s10WritesWithoutResponseKeepTheirOrder(_ obeysFlag: Bool) async throws {
+    @Test func s10WritesWithoutResponseKeepTheirOrder() async throws {
         try await Bench.run { bench in
-            let (written, last) = (Lock<[UInt32]>([]), (obeysFlag ? 10_000 : 2_000) as UInt32)
-            let line = VirtualDevice(
-                name: "Line",
-                services: [
-                    VirtualService(
-                        0xFFF0,
-                        [
-                            VirtualCharacteristic(
-                                0xFFF1, .writeWithoutResponse,
-                                onWrite: .call { value in
-                                    written.withLock { $0.append(value.reduce(0) { $0 << 8 | UInt32($1) }) }
-                                    return nil
-                                }),
-                            VirtualCharacteristic(0xFFF2, .read, value: [7]),
-                        ])
-                ])
-            _ = await bench.radio.add(line)
+            let (written, last) = (Lock<[UInt32]>([]), 10_000 as UInt32)
+            _ = await bench.radio.add(deviceThatKeeps(written))
             let (manager, recorder) = try await bench.manager()
             let peripheral = try await bench.connect(manager, recorder)
             let found = try await bench.discover(peripheral, recorder)
@@ -1154,14 +1139,13 @@ import Testing
             #expect(peripheral.canSendWriteWithoutResponse)
             let next = Lock<UInt32>(1)
             let write: @Sendable () -> Void = {
-                while !obeysFlag || peripheral.canSendWriteWithoutResponse {
+                while peripheral.canSendWriteWithoutResponse {
                     let number = next.withLock { next in
                         defer { next += 1 }
                         return next
                     }
                     guard number <= last else { return }
-                    let bytes = (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) }
-                    peripheral.writeValue(Data(bytes), for: target, type: .withoutResponse)
+                    peripheral.writeValue(data(number), for: target, type: .withoutResponse)
                 }
             }
             recorder.react { if $0 == "isReady" { write() } }
@@ -1174,7 +1158,39 @@ import Testing
             try await recorder.wait(for: "didUpdateValueFor FFF2 [7]")
             #expect(written.withLock { $0 } == Array(1...last))
             #expect(recorder.count(of: "isReady") > 0)
-            #expect(bench.log.all.filter { $0.hasPrefix("API MISUSE") } == [])
+            #expect(bench.log.misuse == [])
+            _ = manager
+        }
+    }
+
+    /// The host finds 5,000 writes at once, and has room for the first 4,096 of them; and again when it has sent those.
+    @Test func s10WritesThatIgnoreTheFlagKeepTheirOrder() async throws {
+        try await Bench.run { bench in
+            let written = Lock<[UInt32]>([])
+            _ = await bench.radio.add(deviceThatKeeps(written))
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let found = try await bench.discover(peripheral, recorder)
+            let target = try #require(found[CBUUID(string: "FFF1")])
+            for (count, first) in [(1, 1), (2, 5_001)] as [(Int, UInt32)] {
+                await bench.central.makeCalls {
+                    for number in first..<first + 5_000 {
+                        peripheral.writeValue(data(number), for: target, type: .withoutResponse)
+                    }
+                }
+                #expect(bench.log.misuse.count == count * 904)
+                try await recorder.wait(for: "isReady", count: count)
+                // That comes before the last ones have been sent.
+                try await bench.time.clock.sleep(for: .seconds(5))
+            }
+            peripheral.readValue(for: try #require(found[CBUUID(string: "FFF2")]))
+            try await recorder.wait(for: "didUpdateValueFor FFF2 [7]")
+            let accepted: [UInt32] = Array(1...4_096) + Array(5_001...9_096)
+            #expect(written.withLock { $0 } == accepted)
+            #expect(recorder.lines == ["isReady", "isReady", "didUpdateValueFor FFF2 [7]"])
+            #expect(bench.log.misuse.allSatisfy { $0.contains("has too many calls waiting") })
+            #expect(bench.log.misuse.count == 2 * 904)
+            _ = manager
         }
     }
 
@@ -2034,6 +2050,31 @@ extension Bench {
             }
         }
     }
+}
+
+/// The number of a write, as its value.
+private func data(_ number: UInt32) -> Data {
+    let bytes = (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) }
+    return Data(bytes)
+}
+
+/// A device that keeps the numbers of the writes to its value 0xFFF1, and has another one, 0xFFF2.
+private func deviceThatKeeps(_ written: Lock<[UInt32]>) -> VirtualDevice {
+    VirtualDevice(
+        name: "Line",
+        services: [
+            VirtualService(
+                0xFFF0,
+                [
+                    VirtualCharacteristic(
+                        0xFFF1, .writeWithoutResponse,
+                        onWrite: .call { value in
+                            written.withLock { $0.append(value.reduce(0) { $0 << 8 | UInt32($1) }) }
+                            return nil
+                        }),
+                    VirtualCharacteristic(0xFFF2, .read, value: [7]),
+                ])
+        ])
 }
 
 /// A device that counts the writes to its value 0xFFF1, and has another one, 0xFFF2.
