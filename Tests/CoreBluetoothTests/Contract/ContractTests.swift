@@ -694,7 +694,8 @@ import Testing
 
     // MARK: S9 Order
 
-    @Test func s9CallsAreReportedInTheirOrder() async throws {
+    /// The calls are made on the thread of the managers' host, which finds all of them at once, or on another one.
+    @Test(arguments: [true, false]) func s9CallsAreReportedInTheirOrder(_ isOnThreadOfHost: Bool) async throws {
         try await Bench.run { bench in
             _ = await bench.radio.add(.heartRate)
             let (manager, recorder) = try await bench.manager()
@@ -703,10 +704,17 @@ import Testing
             let value = try #require(found[location])
             let point = try #require(found[control])
             let service = try #require(value.service)
-            for _ in 0..<30 {
-                peripheral.readValue(for: value)
-                peripheral.writeValue(Data([1]), for: point, type: .withResponse)
-                peripheral.discoverCharacteristics(nil, for: service)
+            let makeCalls: @Sendable () -> Void = {
+                for _ in 0..<30 {
+                    peripheral.readValue(for: value)
+                    peripheral.writeValue(Data([1]), for: point, type: .withResponse)
+                    peripheral.discoverCharacteristics(nil, for: service)
+                }
+            }
+            if isOnThreadOfHost {
+                await bench.central.makeCalls(makeCalls)
+            } else {
+                await bench.onThreads(1) { _ in makeCalls() }
             }
             try await recorder.wait(for: "didDiscoverCharacteristicsFor", count: 30)
             let round = [
@@ -967,20 +975,7 @@ import Testing
 
     @Test func s9DescriptorsHaveTheirTypes() async throws {
         try await Bench.run { bench in
-            var device = VirtualDevice.uart
-            device.services.append(
-                VirtualService(
-                    0xFFF0,
-                    [
-                        VirtualCharacteristic(
-                            0xFFF1, [.read, .notify], value: [1],
-                            descriptors: [
-                                VirtualDescriptor(0x2900, value: [1, 0]),
-                                VirtualDescriptor(0x2901, value: Array("Level".utf8)),
-                                VirtualDescriptor(0x2904, value: [4, 0, 0, 0x27, 1, 0, 0]),
-                            ])
-                    ]))
-            _ = await bench.radio.add(device)
+            _ = await bench.radio.add(deviceWithDescriptors)
             let (manager, recorder) = try await bench.manager()
             let peripheral = try await bench.connect(manager, recorder)
             let found = try await bench.discover(peripheral, recorder)
@@ -992,14 +987,92 @@ import Testing
             for descriptor in descriptors { peripheral.readValue(for: descriptor) }
             try await recorder.wait(for: "didUpdateValueForDescriptor", count: descriptors.count)
             let values = Dictionary(uniqueKeysWithValues: descriptors.map { ($0.uuid.uuidString, $0.value) })
+            #expect(values.count == 8)
             #expect(values["2900"] as? NSNumber == 1)
             #expect(values["2901"] as? String == "Level")
             #expect(values["2902"] as? NSNumber == 0)
+            #expect(values["2903"] as? NSNumber == 256)
             #expect(values["2904"] as? Data == Data([4, 0, 0, 0x27, 1, 0, 0]))
+            #expect(values["2905"] as? Data == Data([3, 0]))
+            #expect(values["29F0"] as? Data == Data([5, 0]))
+            #expect(values["6E400009-B5A3-F393-E0A9-E50E24DCCA9E"] as? Data == Data([6, 0]))
+        }
+    }
+
+    /// The device refuses the first write, and takes the second one.
+    @Test func s9AWriteOfADescriptorIsReported() async throws {
+        try await Bench.run { bench in
+            let device = await bench.radio.add(deviceWithDescriptors)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let value = try #require(try await bench.discover(peripheral, recorder)[CBUUID(string: "FFF1")])
+            peripheral.discoverDescriptors(for: value)
+            try await recorder.wait(for: "didDiscoverDescriptorsFor FFF1 nil")
+            let descriptors = try #require(value.descriptors)
+            let name = try #require(descriptors.first { $0.uuid.uuidString == "2901" })
+            peripheral.readValue(for: name)
+            try await recorder.wait(for: "didUpdateValueForDescriptor 2901 nil")
+            // What the system requests by itself comes before that.
+            try await bench.time.clock.sleep(for: .seconds(5))
+            recorder.clear()
+            let bytes = Array("Rate".utf8)
+            peripheral.writeValue(Data(bytes), for: name)
+            try await recorder.wait(for: "didWriteValueForDescriptor 2901 ATT 3")
+            let written = Lock<[[UInt8]]>([])
+            await device.behave { pdu, respond in
+                // ATT_WRITE_REQ
+                guard pdu.first == 0x12 else { return withoutDelay(respond(pdu)) }
+                written.withLock { $0.append(Array(pdu.dropFirst(3))) }
+                return withoutDelay([[0x13]])
+            }
+            peripheral.writeValue(Data(bytes), for: name)
+            try await recorder.wait(for: "didWriteValueForDescriptor 2901 nil")
+            // The value is the one that was read.
+            #expect(name.value as? String == "Level")
+            #expect(bench.log.misuse == [])
             // The system configures the client.
             let configuration = try #require(descriptors.first { $0.uuid.uuidString == "2902" })
             peripheral.writeValue(Data([1, 0]), for: configuration)
-            #expect(bench.log.all.contains { $0.hasPrefix("API MISUSE") && $0.contains("setNotifyValue") })
+            try await bench.time.clock.sleep(for: .seconds(60))
+            #expect(bench.log.misuse.count == 1)
+            #expect(bench.log.misuse.first?.contains("setNotifyValue") == true)
+            #expect(written.withLock { $0 } == [bytes])
+            #expect(recorder.lines == ["didWriteValueForDescriptor 2901 ATT 3", "didWriteValueForDescriptor 2901 nil"])
+            _ = manager
+        }
+    }
+
+    @Test func s9WhatADeviceLacksIsNoError() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let lacking = CBUUID(string: "FFFE")
+            #expect(peripheral.services == nil)
+            peripheral.discoverServices([lacking])
+            try await recorder.wait(for: "didDiscoverServices nil")
+            #expect(peripheral.services == [])
+            peripheral.discoverServices([belt, lacking])
+            try await recorder.wait(for: "didDiscoverServices nil", count: 2)
+            #expect(peripheral.services?.map(\.uuid) == [belt])
+            let service = try #require(peripheral.services?.first)
+            #expect(service.characteristics == nil)
+            peripheral.discoverCharacteristics([lacking], for: service)
+            try await recorder.wait(for: "didDiscoverCharacteristicsFor 180D nil")
+            #expect(service.characteristics == [])
+            #expect(service.includedServices == nil)
+            peripheral.discoverIncludedServices(nil, for: service)
+            try await recorder.wait(for: "didDiscoverIncludedServicesFor 180D nil")
+            #expect(service.includedServices == [])
+            peripheral.discoverCharacteristics([location], for: service)
+            try await recorder.wait(for: "didDiscoverCharacteristicsFor 180D nil", count: 2)
+            let value = try #require(service.characteristics?.first)
+            #expect(value.descriptors == nil)
+            peripheral.discoverDescriptors(for: value)
+            try await recorder.wait(for: "didDiscoverDescriptorsFor 2A38 nil")
+            #expect(value.descriptors == [])
+            #expect(recorder.linesWithoutDiscoveries.count == 6)
+            _ = manager
         }
     }
 
@@ -1055,25 +1128,10 @@ import Testing
 
     // MARK: S10 Write without response
 
-    @Test(arguments: [true, false]) func s10WritesWithoutResponseKeepTheirOrder(_ obeysFlag: Bool) async throws {
+    @Test func s10WritesWithoutResponseKeepTheirOrder() async throws {
         try await Bench.run { bench in
-            let (written, last) = (Lock<[UInt32]>([]), (obeysFlag ? 10_000 : 2_000) as UInt32)
-            let line = VirtualDevice(
-                name: "Line",
-                services: [
-                    VirtualService(
-                        0xFFF0,
-                        [
-                            VirtualCharacteristic(
-                                0xFFF1, .writeWithoutResponse,
-                                onWrite: .call { value in
-                                    written.withLock { $0.append(value.reduce(0) { $0 << 8 | UInt32($1) }) }
-                                    return nil
-                                }),
-                            VirtualCharacteristic(0xFFF2, .read, value: [7]),
-                        ])
-                ])
-            _ = await bench.radio.add(line)
+            let (written, last) = (Lock<[UInt32]>([]), 10_000 as UInt32)
+            _ = await bench.radio.add(deviceThatKeeps(written))
             let (manager, recorder) = try await bench.manager()
             let peripheral = try await bench.connect(manager, recorder)
             let found = try await bench.discover(peripheral, recorder)
@@ -1081,14 +1139,13 @@ import Testing
             #expect(peripheral.canSendWriteWithoutResponse)
             let next = Lock<UInt32>(1)
             let write: @Sendable () -> Void = {
-                while !obeysFlag || peripheral.canSendWriteWithoutResponse {
+                while peripheral.canSendWriteWithoutResponse {
                     let number = next.withLock { next in
                         defer { next += 1 }
                         return next
                     }
                     guard number <= last else { return }
-                    let bytes = (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) }
-                    peripheral.writeValue(Data(bytes), for: target, type: .withoutResponse)
+                    peripheral.writeValue(data(number), for: target, type: .withoutResponse)
                 }
             }
             recorder.react { if $0 == "isReady" { write() } }
@@ -1101,7 +1158,39 @@ import Testing
             try await recorder.wait(for: "didUpdateValueFor FFF2 [7]")
             #expect(written.withLock { $0 } == Array(1...last))
             #expect(recorder.count(of: "isReady") > 0)
-            #expect(bench.log.all.filter { $0.hasPrefix("API MISUSE") } == [])
+            #expect(bench.log.misuse == [])
+            _ = manager
+        }
+    }
+
+    /// The host finds 5,000 writes at once, and has room for the first 4,096 of them; and again when it has sent those.
+    @Test func s10WritesThatIgnoreTheFlagKeepTheirOrder() async throws {
+        try await Bench.run { bench in
+            let written = Lock<[UInt32]>([])
+            _ = await bench.radio.add(deviceThatKeeps(written))
+            let (manager, recorder) = try await bench.manager()
+            let peripheral = try await bench.connect(manager, recorder)
+            let found = try await bench.discover(peripheral, recorder)
+            let target = try #require(found[CBUUID(string: "FFF1")])
+            for (count, first) in [(1, 1), (2, 5_001)] as [(Int, UInt32)] {
+                await bench.central.makeCalls {
+                    for number in first..<first + 5_000 {
+                        peripheral.writeValue(data(number), for: target, type: .withoutResponse)
+                    }
+                }
+                #expect(bench.log.misuse.count == count * 904)
+                try await recorder.wait(for: "isReady", count: count)
+                // That comes before the last ones have been sent.
+                try await bench.time.clock.sleep(for: .seconds(5))
+            }
+            peripheral.readValue(for: try #require(found[CBUUID(string: "FFF2")]))
+            try await recorder.wait(for: "didUpdateValueFor FFF2 [7]")
+            let accepted: [UInt32] = Array(1...4_096) + Array(5_001...9_096)
+            #expect(written.withLock { $0 } == accepted)
+            #expect(recorder.lines == ["isReady", "isReady", "didUpdateValueFor FFF2 [7]"])
+            #expect(bench.log.misuse.allSatisfy { $0.contains("has too many calls waiting") })
+            #expect(bench.log.misuse.count == 2 * 904)
+            _ = manager
         }
     }
 
@@ -1773,28 +1862,51 @@ import Testing
 
     // MARK: Threads and life, A8 and A9
 
+    /// Each thread has a device of its own to connect to, which is not in range.
     @Test func callsOfManyThreadsAreAllReported() async throws {
         try await Bench.run { bench in
-            _ = await bench.radio.add(.heartRate)
+            let device = await bench.radio.add(.heartRate)
+            bench.queue.setSpecific(key: Self.key, value: true)
             let (manager, recorder) = try await bench.manager()
             let peripheral = try await bench.connect(manager, recorder)
             let found = try await bench.discover(peripheral, recorder)
-            let value = try #require(found[location])
-            await bench.time.hold {
-                await withCheckedContinuation { continuation in
-                    DispatchQueue.global().async {
-                        DispatchQueue.concurrentPerform(iterations: 8) { _ in
-                            for _ in 0..<25 {
-                                peripheral.readValue(for: value)
-                                _ = (peripheral.state, peripheral.services, value.value, value.isNotifying)
-                            }
-                        }
-                        continuation.resume()
-                    }
+            let (value, point) = (try #require(found[location]), try #require(found[control]))
+            let rate = try #require(found[measurement])
+            let identifiers = (0..<8).compactMap { UUID(uuidString: "42415245-424C-8001-8045-C0000000010\($0)") }
+            let absent = manager.retrievePeripherals(withIdentifiers: identifiers)
+            try #require(absent.count == 8)
+            // What is on its way of the scan that has found the device is reported before.
+            try await bench.time.clock.sleep(for: .seconds(5))
+            recorder.clear()
+            recorder.react { line in
+                if DispatchQueue.getSpecific(key: Self.key) != true { Issue.record("\(line) is on another queue") }
+            }
+            let others = [CBUUID(string: "FFF0")]
+            await bench.onThreads(8) { thread in
+                for number in 0..<25 {
+                    peripheral.readValue(for: value)
+                    manager.scanForPeripherals(withServices: others)
+                    manager.connect(absent[thread])
+                    peripheral.writeValue(Data([1]), for: point, type: .withResponse)
+                    peripheral.setNotifyValue(number % 2 == 0, for: rate)
+                    manager.cancelPeripheralConnection(absent[thread])
+                    manager.stopScan()
+                    _ = (peripheral.state, peripheral.services, value.value, rate.isNotifying, manager.isScanning)
                 }
             }
-            try await recorder.wait(for: "didUpdateValueFor 2A38 [1]", count: 200)
-            #expect(recorder.lines.count == 200)
+            try await bench.time.clock.sleep(for: .seconds(600))
+            #expect(recorder.count(of: "didUpdateValueFor 2A38 [1]") == 200)
+            #expect(recorder.count(of: "didWriteValueFor 2A39 nil") == 200)
+            #expect(recorder.count(of: "didUpdateNotificationStateFor 2A37 true nil") == 104)
+            #expect(recorder.count(of: "didUpdateNotificationStateFor 2A37 false nil") == 96)
+            #expect(recorder.count(of: "didDisconnect nil false") == 200)
+            // The belt sends its values while it is to.
+            #expect(recorder.lines.count { !$0.hasPrefix("didUpdateValueFor 2A37") } == 800)
+            #expect(await device.isSubscribed(to: 0x2A37) == rate.isNotifying)
+            #expect(absent.allSatisfy { $0.state == .disconnected })
+            #expect(!manager.isScanning)
+            #expect(await !bench.radio.isScanning())
+            #expect(bench.log.misuse == [])
         }
     }
 
@@ -1877,6 +1989,28 @@ private let deviceWithTwoSensors = VirtualDevice(
             ])
     ])
 
+/// A device with a value, 0xFFF1, that has descriptors of the types of the specification, of one that is not assigned,
+/// and of one of its manufacturer.
+private let deviceWithDescriptors = VirtualDevice(
+    name: "Described",
+    services: [
+        VirtualService(
+            0xFFF0,
+            [
+                VirtualCharacteristic(
+                    0xFFF1, [.read, .notify], value: [1],
+                    descriptors: [
+                        VirtualDescriptor(0x2900, value: [1, 0]),
+                        VirtualDescriptor(0x2901, value: Array("Level".utf8)),
+                        VirtualDescriptor(0x2903, value: [0, 1]),
+                        VirtualDescriptor(0x2904, value: [4, 0, 0, 0x27, 1, 0, 0]),
+                        VirtualDescriptor(0x2905, value: [3, 0]),
+                        VirtualDescriptor(0x29F0, value: [5, 0]),
+                        VirtualDescriptor("6E400009-B5A3-F393-E0A9-E50E24DCCA9E", value: [6, 0]),
+                    ])
+            ])
+    ])
+
 /// Subscribes to both sensors, and forgets the reports.
 private func subscribe(
     _ peripheral: CBPeripheral, _ recorder: CallbackRecorder, _ found: [CBUUID: CBCharacteristic]
@@ -1902,6 +2036,45 @@ private func report(_ number: Int) -> String {
 extension VirtualPeripheral {
     /// Does something on the loop, so that nothing is read meanwhile.
     fileprivate func atOnce(_ body: @Sendable (isolated VirtualPeripheral) throws -> Void) throws { try body(self) }
+}
+
+extension Bench {
+    /// Runs `body` on other threads than that of the managers' host, on `count` of them at once.
+    fileprivate func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) async {
+        await time.hold {
+            await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+                DispatchQueue.global().async {
+                    DispatchQueue.concurrentPerform(iterations: count, execute: body)
+                    continuation.resume()
+                }
+            }
+        }
+    }
+}
+
+/// The number of a write, as its value.
+private func data(_ number: UInt32) -> Data {
+    let bytes = (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) }
+    return Data(bytes)
+}
+
+/// A device that keeps the numbers of the writes to its value 0xFFF1, and has another one, 0xFFF2.
+private func deviceThatKeeps(_ written: Lock<[UInt32]>) -> VirtualDevice {
+    VirtualDevice(
+        name: "Line",
+        services: [
+            VirtualService(
+                0xFFF0,
+                [
+                    VirtualCharacteristic(
+                        0xFFF1, .writeWithoutResponse,
+                        onWrite: .call { value in
+                            written.withLock { $0.append(value.reduce(0) { $0 << 8 | UInt32($1) }) }
+                            return nil
+                        }),
+                    VirtualCharacteristic(0xFFF2, .read, value: [7]),
+                ])
+        ])
 }
 
 /// A device that counts the writes to its value 0xFFF1, and has another one, 0xFFF2.
@@ -1934,8 +2107,3 @@ private final class FarEndOfChannel: Sendable {
 
 /// A delegate that implements nothing.
 private final class SilentDelegate: NSObject, CBPeripheralDelegate {}
-
-/// A reference that does not keep its object.
-private final class WeakReference: @unchecked Sendable {
-    weak var object: AnyObject?
-}

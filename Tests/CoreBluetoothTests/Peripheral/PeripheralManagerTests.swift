@@ -59,27 +59,43 @@ import Testing
         }
     }
 
+    /// They are dropped at several moments of their lives, and their delegates are not.
     @Test func aThousandManagersThatWereDroppedLeaveNothing() async throws {
         try await Bench.run { bench in
+            var dropped: [(recorder: CallbackRecorder, count: Int)] = []
+            var services: [WeakReference] = []
             for number in 0..<1_000 {
                 let recorder = CallbackRecorder(bench.time)
-                let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
-                if number % 2 == 0 { try await recorder.wait(for: "state 5") }
-                let offered = CBMutableService(type: CBUUID(string: "FFE0"), primary: true)
-                offered.characteristics = [
-                    CBMutableCharacteristic(
-                        type: CBUUID(string: "FFE1"), properties: .read, value: Data([1]), permissions: .readable)
-                ]
-                manager.add(offered)
-                manager.startAdvertising(nil)
-                if number % 4 == 0 { try await recorder.wait(for: "didStartAdvertising nil") }
+                let (reference, serviceReference) = (WeakReference(), WeakReference())
+                do {
+                    let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
+                    reference.object = manager
+                    if number % 2 == 0 { try await recorder.wait(for: "state 5") }
+                    let offered = CBMutableService(type: CBUUID(string: "FFE0"), primary: true)
+                    serviceReference.object = offered
+                    offered.characteristics = [
+                        CBMutableCharacteristic(
+                            type: CBUUID(string: "FFE1"), properties: .read, value: Data([1]), permissions: .readable)
+                    ]
+                    manager.add(offered)
+                    manager.startAdvertising(nil)
+                    if number % 4 == 0 { try await recorder.wait(for: "didStartAdvertising nil") }
+                    _ = manager
+                }
+                // A callback that is running keeps its manager until it returns.
+                bench.queue.sync {}
+                #expect(reference.object == nil)
+                dropped.append((recorder, recorder.lines.count))
+                services.append(serviceReference)
             }
             try await bench.time.clock.sleep(for: .seconds(5))
             #expect(await bench.radio.advertisements().isEmpty)
+            #expect(services.count { $0.object != nil } == 0)
             let (manager, recorder, _, _) = try await offer(bench)
             let phone = try await connect(bench)
             #expect(try await phone.read(0xFFF1) == [1, 2, 3])
             await #expect(throws: VirtualCentralError.self) { try await phone.read(0xFFE1) }
+            for (recorder, count) in dropped { #expect(recorder.lines.count == count, "\(recorder.lines)") }
             #expect(recorder.lines == [])
             _ = manager
         }
@@ -186,7 +202,9 @@ import Testing
         }
     }
 
-    @Test func requestsThatCameTogetherHaveOneResponse() async throws {
+    /// The program responds to the first or to the last one, and then once more, to the other one.
+    @Test(arguments: [true, false], [.success, .writeNotPermitted] as [CBATTError.Code])
+    func requestsThatCameTogetherHaveOneResponse(_ isFirst: Bool, _ result: CBATTError.Code) async throws {
         try await Bench.run { bench in
             let recorder = CallbackRecorder(bench.time)
             let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
@@ -199,21 +217,26 @@ import Testing
             manager.startAdvertising(nil)
             try await recorder.wait(for: "didStartAdvertising nil")
             recorder.react { line in
-                guard line.hasPrefix("didReceiveWrite"), let request = recorder.requests.last else { return }
-                manager.respond(to: request, withResult: .success)
+                guard line.hasPrefix("didReceiveWrite"),
+                    let request = isFirst ? recorder.requests.first : recorder.requests.last
+                else { return }
+                manager.respond(to: request, withResult: result)
             }
             let phone = await bench.radio.addCentral()
             try await phone.connect()
             for (uuid, byte) in [(0xFFF1, 1), (0xFFF2, 2)] as [(BluetoothUUID, UInt8)] {
                 try await phone.prepare([byte], at: try await phone.characteristic(uuid).value, from: 0)
             }
-            try await phone.execute()
-            #expect(recorder.lines.last == "didReceiveWrite [[1], [2]]")
-            #expect(bench.log.all.filter { $0.hasPrefix("API MISUSE") } == [])
-            let request = try #require(recorder.requests.first)
-            #expect(String(format: "<%@>", request) == "<\(request)>")
-            manager.respond(to: request, withResult: .success)
-            #expect(bench.log.all.count { $0.hasSuffix("was responded to before, or too late") } == 1)
+            let code = await refusal { () async throws(VirtualCentralError) in try await phone.execute() }
+            #expect(code == (result == .success ? nil : .writeNotPermitted))
+            #expect(recorder.lines.filter { $0.hasPrefix("didReceive") } == ["didReceiveWrite [[1], [2]]"])
+            #expect(recorder.requests.map(\.characteristic.uuid) == [fixed, value])
+            #expect(bench.log.misuse == [])
+            let other = try #require(isFirst ? recorder.requests.last : recorder.requests.first)
+            #expect(String(format: "<%@>", other) == "<\(other)>")
+            manager.respond(to: other, withResult: .success)
+            #expect(bench.log.misuse.count == 1)
+            #expect(bench.log.misuse.first?.hasSuffix("was responded to before, or too late") == true)
         }
     }
 
