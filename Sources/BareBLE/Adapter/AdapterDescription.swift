@@ -103,6 +103,13 @@ extension Central {
     public static func adapters() throws(BLEError) -> [AdapterDescription] {
         try AdapterDescription.list(.kernel)
     }
+
+    /// Returns the adapters of the system that this central uses: the kernel, or a stand-in for it.
+    ///
+    /// - Throws: As `adapters()`.
+    package nonisolated func adaptersOfSystem() throws(BLEError) -> [AdapterDescription] {
+        try AdapterDescription.list(adapter.system)
+    }
 }
 
 extension ControllerInfo {

@@ -11,8 +11,9 @@ open class CBPeer: NSObject, NSCopying, @unchecked Sendable {
     /// The identifier of the device.
     ///
     /// It is made from the device's address: for one device it is the same in every program, on every machine and after
-    /// every restart. For a bonded device it is made from the identity address. A device with private addresses that is
-    /// not bonded has a new identifier with each new address, as on Apple's systems.
+    /// every restart. For a bonded device it is made from the identity address; an object from before the bond keeps
+    /// its identifier, which still finds the device. A device with private addresses that is not bonded has a new
+    /// identifier with each new address, as on Apple's systems.
     open var identifier: UUID { PeerIdentifier.uuid(of: peer) }
 
     /// Returns this object.

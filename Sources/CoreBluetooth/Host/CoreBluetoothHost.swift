@@ -161,10 +161,15 @@ public final class CoreBluetoothHost: Sendable {
         }
     }
 
-    /// Whether the kernel refuses its Bluetooth sockets to this process.
+    /// Whether the kernel, or a virtual radio in its place, refuses its Bluetooth sockets to this process.
     static var isDenied: Bool {
         do throws(BLEError) {
-            _ = try Central.adapters()
+            // Creating a host here would end the time for `configure(_:)`.
+            if let existing {
+                _ = try existing.hub.central.adaptersOfSystem()
+            } else {
+                _ = try Central.adapters()
+            }
             return false
         } catch {
             return error.code == .notPermitted

@@ -1,4 +1,5 @@
 import BLECore
+import BLELinux
 import BareBLE
 import BareBLETestKit
 import CoreBluetooth
@@ -40,6 +41,59 @@ import Testing
             try await recorder.wait(for: "didDisconnect nil false 0")
             #expect(belt.services == nil)
             #expect(bench.log.all.filter { $0.hasPrefix("API MISUSE") } == [])
+        }
+    }
+
+    /// Services that are advertised are one condition together with services that are solicited.
+    @Test func aScanForSolicitedServicesReportsTheDevicesThatSolicitThem() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            let watch = await bench.radio.add(VirtualDevice(name: "Watch", services: []))
+            let flags: [UInt8] = [0x02, 0x01, 0x06]
+            let solicited: [UInt8] = [0x05, 0x14, 0x05, 0x18, 0x0F, 0x18]
+            let name: [UInt8] = [0x06, 0x09] + Array("Watch".utf8)
+            await bench.radio.advertise(watch, VirtualAdvertisement(flags + solicited + name))
+            let (manager, recorder) = try await bench.manager()
+            let (clock, battery) = (CBUUID(string: "1805"), CBUUID(string: "180F"))
+            let options: [String: Any] = [CBCentralManagerScanOptionSolicitedServiceUUIDsKey: [clock]]
+            manager.scanForPeripherals(withServices: nil, options: options)
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(recorder.peripherals.map(\.name) == ["Watch"])
+            let found = try #require(recorder.advertisements.first)
+            #expect(found[CBAdvertisementDataSolicitedServiceUUIDsKey] as? [CBUUID] == [clock, battery])
+            #expect(found[CBAdvertisementDataServiceUUIDsKey] == nil)
+            manager.scanForPeripherals(withServices: [CBUUID(string: "180D")], options: options)
+            try await bench.time.clock.sleep(for: .seconds(5))
+            #expect(Set(recorder.peripherals.map(\.name)) == ["Virtual HRM", "Watch"])
+            manager.stopScan()
+        }
+    }
+
+    @Test func theConnectionsOfOtherDevicesThanTheIdentifiedOnesAreNotReported() async throws {
+        try await Bench.run { bench in
+            _ = await bench.radio.add(.heartRate)
+            _ = await bench.radio.add(.uart)
+            let (manager, recorder) = try await bench.manager()
+            let (other, watcher) = try await bench.manager()
+            manager.scanForPeripherals(withServices: nil)
+            try await bench.time.clock.sleep(for: .seconds(5))
+            manager.stopScan()
+            try #require(recorder.peripherals.count == 2)
+            let (first, second) = (recorder.peripherals[0], recorder.peripherals[1])
+            other.registerForConnectionEvents(options: [.peripheralUUIDs: [second.identifier]])
+            manager.connect(first)
+            try await recorder.wait(for: "didConnect")
+            try await bench.time.clock.sleep(for: .seconds(1))
+            #expect(watcher.lines == [])
+            manager.connect(second)
+            try await watcher.wait(for: "connectionEvent 1")
+            manager.cancelPeripheralConnection(first)
+            try await recorder.wait(for: "didDisconnect")
+            try await bench.time.clock.sleep(for: .seconds(1))
+            #expect(watcher.lines == ["connectionEvent 1"])
+            manager.cancelPeripheralConnection(second)
+            try await watcher.wait(for: "connectionEvent 0")
+            #expect(watcher.lines == ["connectionEvent 1", "connectionEvent 0"])
         }
     }
 }

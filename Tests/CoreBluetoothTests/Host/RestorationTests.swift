@@ -27,8 +27,13 @@ import Testing
             #expect(recorder.restored.isEmpty)
             let peripheral = try await bench.connect(manager, recorder)
             let services = [CBUUID(string: "180F"), CBUUID(string: "6E400001-B5A3-F393-E0A9-E50E24DCCA9E")]
+            let solicited = [CBUUID(string: "1805")]
             manager.scanForPeripherals(
-                withServices: services, options: [CBCentralManagerScanOptionAllowDuplicatesKey: true])
+                withServices: services,
+                options: [
+                    CBCentralManagerScanOptionAllowDuplicatesKey: true,
+                    CBCentralManagerScanOptionSolicitedServiceUUIDsKey: solicited,
+                ])
             await bench.time.settle()
             let rest = try Folder(copyOf: folder)
             manager.cancelPeripheralConnection(peripheral)
@@ -48,6 +53,7 @@ import Testing
                 #expect(restored[CBCentralManagerRestoredStateScanServicesKey] as? [CBUUID] == services)
                 let options = restored[CBCentralManagerRestoredStateScanOptionsKey] as? [String: Any]
                 #expect(options?[CBCentralManagerScanOptionAllowDuplicatesKey] as? Bool == true)
+                #expect(options?[CBCentralManagerScanOptionSolicitedServiceUUIDsKey] as? [CBUUID] == solicited)
                 #expect(manager.isScanning)
                 #expect(await device.isConnected)
                 _ = await bench.radio.add(.uart)

@@ -237,6 +237,49 @@ import Testing
         }
     }
 
+    @Test(arguments: [true, false])
+    func s12TheHostAsksWhetherToPairWithNothingToCompare(_ isConfirmed: Bool) async throws {
+        let folder = try Folder()
+        let asked = Lock<[UUID]>([])
+        let settings = Bench.settings(pairingIn: folder) { pairing in
+            pairing.confirm = { device in
+                asked.withLock { $0.append(device) }
+                return isConfirmed
+            }
+        }
+        try await Bench.run(settings) { bench in
+            let device = await bench.radio.add(Self.lock())
+            let (manager, recorder, peripheral, value) = try await connect(bench)
+            peripheral.readValue(for: value)
+            try await recorder.wait(for: "didUpdateValueFor FFF1 \(isConfirmed ? "[7]" : "ATT 5")")
+            #expect(asked.withLock { $0 } == [peripheral.identifier])
+            #expect(await device.pairingCount == (isConfirmed ? 1 : 0))
+            _ = manager
+        }
+    }
+
+    @Test func s12TheHostShowsThePasskeyThatIsEnteredAtTheDevice() async throws {
+        let folder = try Folder()
+        let shown = Lock<[String]>([])
+        let devices = Lock<[UUID]>([])
+        let settings = Bench.settings(pairingIn: folder) { pairing in
+            pairing.show = { device, passkey in
+                devices.withLock { $0.append(device) }
+                shown.withLock { $0.append(passkey) }
+            }
+        }
+        try await Bench.run(settings) { bench in
+            let device = await bench.radio.add(Self.lock(VirtualSecurity(capability: .keyboardOnly), .authenticated))
+            let (manager, recorder, peripheral, value) = try await connect(bench)
+            peripheral.readValue(for: value)
+            try await recorder.wait(for: "didUpdateValueFor FFF1 [7]")
+            #expect(devices.withLock { $0 } == [peripheral.identifier])
+            #expect(shown.withLock { $0.map(\.count) } == [6])
+            #expect(await device.pairingCount == 1)
+            _ = manager
+        }
+    }
+
     /// The user takes ten seconds to compare the numbers. The kernel of a virtual radio takes packets meanwhile.
     @Test func s12CallsThatAreMadeDuringAPairingWaitForIt() async throws {
         let folder = try Folder()
@@ -423,26 +466,73 @@ import Testing
         }
     }
 
+    /// The program has kept an identifier, and does not scan. One from before the bond holds too.
+    @Test func s12ABondedDeviceIsConnectedByItsIdentifierAfterARestart() async throws {
+        let folder = try Folder()
+        try await Bench.run(Bench.settings(pairingIn: folder)) { bench in
+            let identity = PeerID(address: BluetoothAddress(rawValue: 0x1122_3344_55C6), type: .public)
+            var security = VirtualSecurity()
+            security.identity = VirtualIdentity(identity, key: Array(0x20...0x2F))
+            let device = await bench.radio.add(Self.lock(security))
+            _ = await bench.radio.rotateAddress(of: device)
+            let (manager, recorder, peripheral, value) = try await connect(bench)
+            peripheral.readValue(for: value)
+            try await recorder.wait(for: "didUpdateValueFor FFF1 [7]")
+            manager.cancelPeripheralConnection(peripheral)
+            try await recorder.wait(for: "didDisconnect nil")
+            await bench.time.settle()
+            let rest = try Folder(copyOf: folder)
+            let ofIdentity = try #require(UUID(uuidString: "42415245-424C-8000-8045-1122334455C6"))
+            let identifiers = [peripheral.identifier, ofIdentity]
+            #expect(identifiers[0] != identifiers[1])
+
+            try await bench.runAgain(Bench.settings(pairingIn: rest)) { bench in
+                let (manager, recorder) = try await bench.manager()
+                for identifier in identifiers {
+                    _ = await bench.radio.rotateAddress(of: device)
+                    let again = try #require(manager.retrievePeripherals(withIdentifiers: [identifier]).first)
+                    #expect(again.identifier == identifier)
+                    again.delegate = recorder
+                    manager.connect(again)
+                    try await recorder.wait(for: "didConnect 2")
+                    let value = try #require(try await bench.discover(again, recorder)[sealed])
+                    again.readValue(for: value)
+                    try await recorder.wait(for: "didUpdateValueFor FFF1 [7]")
+                    manager.cancelPeripheralConnection(again)
+                    try await recorder.wait(for: "didDisconnect nil")
+                    recorder.clear()
+                }
+            }
+            #expect(await device.pairingCount == 1)
+        }
+    }
+
+    /// Returns a manager that advertises, and offers a characteristic with the value [3], which demands encryption.
+    private func offerSealed(_ bench: Bench) async throws -> (CBPeripheralManager, CallbackRecorder) {
+        let recorder = CallbackRecorder(bench.time)
+        let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
+        try await recorder.wait(for: "state 5")
+        let service = CBMutableService(type: CBUUID(string: "FFF0"), primary: true)
+        service.characteristics = [
+            CBMutableCharacteristic(
+                type: sealed, properties: [.read, .notifyEncryptionRequired], value: nil,
+                permissions: .readEncryptionRequired)
+        ]
+        manager.add(service)
+        manager.startAdvertising(nil)
+        try await recorder.wait(for: "didStartAdvertising nil")
+        recorder.react { line in
+            guard line.hasPrefix("didReceiveRead"), let request = recorder.requests.last else { return }
+            request.value = Data([3])
+            manager.respond(to: request, withResult: .success)
+        }
+        return (manager, recorder)
+    }
+
     @Test(arguments: [true, false]) func s12ACentralPairsForAnEncryptedCharacteristic(_ isAllowed: Bool) async throws {
         let folder = try Folder()
         try await Bench.run(Bench.settings(pairingIn: folder) { $0.allowsCentrals = isAllowed }) { bench in
-            let recorder = CallbackRecorder(bench.time)
-            let manager = CBPeripheralManager(delegate: recorder, queue: bench.queue)
-            try await recorder.wait(for: "state 5")
-            let service = CBMutableService(type: CBUUID(string: "FFF0"), primary: true)
-            service.characteristics = [
-                CBMutableCharacteristic(
-                    type: sealed, properties: [.read, .notifyEncryptionRequired], value: nil,
-                    permissions: .readEncryptionRequired)
-            ]
-            manager.add(service)
-            manager.startAdvertising(nil)
-            try await recorder.wait(for: "didStartAdvertising nil")
-            recorder.react { line in
-                guard line.hasPrefix("didReceiveRead"), let request = recorder.requests.last else { return }
-                request.value = Data([3])
-                manager.respond(to: request, withResult: .success)
-            }
+            let (manager, recorder) = try await offerSealed(bench)
             let phone = await bench.radio.addCentral()
             try await phone.connect()
             await bench.time.settle()
@@ -457,7 +547,82 @@ import Testing
             }
             #expect(after == (isAllowed ? nil : .insufficientAuthentication))
             #expect(try await bench.central.bonds().count == (isAllowed ? 1 : 0))
+            _ = manager
         }
+    }
+
+    /// Without the closure that confirms, a host that can show something pairs with nobody else.
+    @Test(arguments: [true, false, nil] as [Bool?])
+    func s12TheHostAsksWhetherToPairWithACentralThatHasNothingToCompare(_ isConfirmed: Bool?) async throws {
+        let folder = try Folder()
+        let asked = Lock<[UUID]>([])
+        let settings = Bench.settings(pairingIn: folder) { pairing in
+            pairing.allowsCentrals = true
+            if let isConfirmed {
+                pairing.confirm = { device in
+                    asked.withLock { $0.append(device) }
+                    return isConfirmed
+                }
+            } else {
+                pairing.show = { _, _ in }
+            }
+        }
+        try await Bench.run(settings) { bench in
+            let (manager, recorder) = try await offerSealed(bench)
+            let phone = await bench.radio.addCentral()
+            try await phone.connect()
+            await bench.time.settle()
+            await bench.radio.pair(phone)
+            try await bench.time.clock.sleep(for: .seconds(1))
+            let error = await refusal { () async throws(VirtualCentralError) in _ = try await phone.read(0xFFF1) }
+            #expect(error == (isConfirmed == true ? nil : .insufficientAuthentication))
+            #expect(asked.withLock { $0.count } == (isConfirmed == nil ? 0 : 1))
+            #expect(try await bench.central.bonds().count == (isConfirmed == true ? 1 : 0))
+            // It is named by its identifier.
+            let confirmed = isConfirmed == true ? asked.withLock { $0 } : []
+            #expect(recorder.requests.map(\.central.identifier) == confirmed)
+            _ = manager
+        }
+    }
+
+    /// Its address is another one on each link. The object of the link on which it pairs keeps its identifier.
+    @Test func s12ABondedCentralHasOneIdentifierOnEachLink() async throws {
+        let folder = try Folder()
+        try await Bench.run(Bench.settings(pairingIn: folder) { $0.allowsCentrals = true }) { bench in
+            let identity = PeerID(address: BluetoothAddress(rawValue: 0x1122_3344_55C6), type: .public)
+            var security = VirtualSecurity()
+            security.identity = VirtualIdentity(identity, key: Array(0x20...0x2F))
+            let addresses = (1...3).map { Self.privateAddress(of: security, UInt32($0)) }
+            let (manager, recorder) = try await offerSealed(bench)
+            let phone = await bench.radio.addCentral(as: addresses[0])
+            try await phone.connect()
+            await bench.time.settle()
+            await bench.radio.pair(phone, security)
+            try await bench.time.clock.sleep(for: .seconds(1))
+            #expect(try await phone.read(0xFFF1) == [3])
+            for address in addresses.dropFirst() {
+                await phone.disconnect()
+                await bench.time.settle()
+                await bench.radio.changeAddress(of: phone, to: address)
+                try await phone.connect()
+                await bench.time.settle()
+                await bench.radio.encrypt(phone)
+                try await bench.time.clock.sleep(for: .seconds(1))
+                #expect(try await phone.read(0xFFF1) == [3])
+            }
+            let identifiers = recorder.requests.map(\.central.identifier.uuidString)
+            let address = addresses[0].address.description.filter { $0 != ":" }
+            #expect(identifiers.count == 3)
+            #expect(identifiers.first?.hasSuffix(address) == true)
+            #expect(identifiers.dropFirst().allSatisfy { $0 == "42415245-424C-8000-8045-1122334455C6" })
+            _ = manager
+        }
+    }
+
+    private static func privateAddress(of security: VirtualSecurity, _ number: UInt32) -> PeerID {
+        let bytes = security.identity?.key ?? []
+        let key = Secret128(bytes.span) ?? .zero
+        return PeerID(address: PrivateAddress.address(key, prand: number &* 0x12345), type: .random)
     }
 
     /// Returns a manager that advertises, and has published a channel which demands encryption; its PSM is 128.
