@@ -89,6 +89,7 @@ import Testing
             for text in ["values are dropped", "values were dropped"] {
                 #expect(bench.log.all.count { $0.hasPrefix(text) } == (reported < count ? 1 : 0))
             }
+            #expect(bench.log.counts(of: "values were dropped") == (reported < count ? ["\(count - reported)"] : []))
         }
     }
 
@@ -301,6 +302,18 @@ import Testing
         LongWrite(testDescription: "G17 an echo with fewer bytes", result: "CB 0") { request, response in
             request.first == 0x16 ? Array(response.dropLast()) : response
         },
+        LongWrite(testDescription: "G17 an echo with another handle", result: "CB 0") { request, response in
+            guard request.first == 0x16 else { return response }
+            var echo = response
+            echo[1] += 1
+            return echo
+        },
+        LongWrite(testDescription: "G17 an echo with another offset", result: "CB 0") { request, response in
+            guard request.first == 0x16 else { return response }
+            var echo = response
+            echo[3] += 1
+            return echo
+        },
         LongWrite(testDescription: "G18 the queue is full in the middle", result: "ATT 9") { request, response in
             request.first == 0x16 && request[3] > 0 ? [0x01, 0x16, request[1], request[2], 0x09] : response
         },
@@ -325,6 +338,58 @@ import Testing
             await link.device.behave(nil)
             let bytes = [UInt8](1...22)
             link.peripheral.writeValue(Data(bytes), for: value, type: .withResponse)
+            try await link.recorder.wait(for: "didWriteValueFor FFF1 nil")
+            #expect(try await link.device.value(0xFFF1) == bytes)
+        }
+    }
+
+    @Test(.row("G18")) func aLongWriteWhoseLastRequestIsRefusedFails() async throws {
+        try await Bench.run { bench in
+            let link = try await connect(bench, Self.device([[7]], mtu: 23))
+            await link.device.behave { pdu, respond in
+                guard pdu == [0x18, 1] else { return withoutDelay(respond(pdu)) }
+                // It empties its queue, and writes nothing.
+                _ = respond([0x18, 0])
+                return withoutDelay([[0x01, 0x18, 0, 0, 0x0E]])
+            }
+            let value = try link.characteristic(Self.one)
+            link.peripheral.writeValue(Data(count: 22), for: value, type: .withResponse)
+            try await bench.time.clock.sleep(for: .seconds(10))
+            #expect(link.recorder.lines == ["didWriteValueFor FFF1 ATT 14"])
+            #expect(try await link.device.value(0xFFF1) == [7])
+            await link.device.behave(nil)
+            let bytes = [UInt8](1...22)
+            link.peripheral.writeValue(Data(bytes), for: value, type: .withResponse)
+            try await link.recorder.wait(for: "didWriteValueFor FFF1 nil")
+            #expect(try await link.device.value(0xFFF1) == bytes)
+        }
+    }
+
+    /// The link ends after the first part. Nothing of it is written on the next one.
+    @Test(.row("G18")) func aLongWriteThatLosesItsLinkWritesNothing() async throws {
+        try await Bench.run { bench in
+            let link = try await connect(bench, Self.device([[7]], mtu: 23))
+            let parts = Lock(0)
+            await link.device.behave { pdu, respond in
+                guard pdu.first == 0x16 else { return withoutDelay(respond(pdu)) }
+                parts.withLock { $0 += 1 }
+                // The offset is that of the second part.
+                return pdu[3] > 0 ? [] : withoutDelay(respond(pdu))
+            }
+            let value = try link.characteristic(Self.one)
+            link.peripheral.writeValue(Data(count: 22), for: value, type: .withResponse)
+            try await bench.time.clock.sleep(for: .seconds(1))
+            #expect(parts.withLock { $0 } == 2)
+            await bench.radio.disconnect(link.device)
+            try await link.recorder.wait(for: "didDisconnect")
+            #expect(link.recorder.lines == ["didDisconnect CB 7 false 0"])
+            #expect(try await link.device.value(0xFFF1) == [7])
+            await link.device.behave(nil)
+            link.manager.connect(link.peripheral)
+            try await link.recorder.wait(for: "didConnect")
+            let again = try #require(try await bench.discover(link.peripheral, link.recorder)[Self.one])
+            let bytes = [UInt8](1...22)
+            link.peripheral.writeValue(Data(bytes), for: again, type: .withResponse)
             try await link.recorder.wait(for: "didWriteValueFor FFF1 nil")
             #expect(try await link.device.value(0xFFF1) == bytes)
         }
@@ -360,6 +425,58 @@ import Testing
             link.peripheral.readValue(for: try link.characteristic(Self.one))
             try await bench.time.clock.sleep(for: .seconds(10))
             #expect(link.recorder.lines == ["didUpdateValueFor FFF1 [7]"])
+        }
+    }
+
+    @Test(.row("G19")) func aThousandAnnouncementsAreConfirmedAndHarmNothing() async throws {
+        try await Bench.run { bench in
+            let (link, handle) = try await announcer(bench)
+            let (confirmations, requests) = (Lock(0), Lock(0))
+            await link.device.behave { pdu, respond in
+                (pdu == [0x1E] ? confirmations : requests).withLock { $0 += 1 }
+                return withoutDelay(respond(pdu))
+            }
+            for _ in 0..<1_000 {
+                await link.device.send(raw: [0x1D, UInt8(handle), 0, 1, 0, 0xFF, 0xFF])
+                await bench.time.settle()
+            }
+            try await bench.time.clock.sleep(for: .seconds(20))
+            #expect(confirmations.withLock { $0 } == 1_000)
+            // Far fewer than the announcements: what changes again and again is not discovered each time.
+            #expect(requests.withLock { $0 } < 200)
+            #expect(link.recorder.count(of: "didModifyServices [\"FFF0\"]") == 1)
+            #expect(link.recorder.count(of: "didDisconnect") == 0)
+            let again = try #require(try await bench.discover(link.peripheral, link.recorder)[Self.one])
+            link.peripheral.readValue(for: again)
+            try await link.recorder.wait(for: "didUpdateValueFor FFF1 [7]")
+        }
+    }
+
+    /// The peer announces it before its response to the first request. What the program has found can be found again.
+    @Test(.row("G20")) func aChangeInTheMiddleOfADiscoveryIsReported() async throws {
+        try await Bench.run { bench in
+            let (link, handle) = try await announcer(bench)
+            let isAnnounced = Lock(false)
+            await link.device.behave { pdu, respond in
+                let responses = respond(pdu)
+                let isFirst =
+                    pdu.first == 0x10
+                    && isAnnounced.withLock { isAnnounced in
+                        defer { isAnnounced = true }
+                        return !isAnnounced
+                    }
+                let change: [UInt8] = [0x1D, UInt8(handle), 0, 1, 0, 0xFF, 0xFF]
+                return withoutDelay(isFirst ? [change] + responses : responses)
+            }
+            link.peripheral.discoverServices(nil)
+            try await link.recorder.wait(for: "didModifyServices [\"FFF0\"]")
+            try await bench.time.clock.sleep(for: .seconds(30))
+            #expect(isAnnounced.withLock { $0 })
+            #expect(link.recorder.count(of: "didDiscoverServices") == 1)
+            #expect(link.recorder.count(of: "didDisconnect") == 0)
+            let again = try #require(try await bench.discover(link.peripheral, link.recorder)[Self.one])
+            link.peripheral.readValue(for: again)
+            try await link.recorder.wait(for: "didUpdateValueFor FFF1 [7]")
         }
     }
 

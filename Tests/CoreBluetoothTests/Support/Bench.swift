@@ -236,13 +236,19 @@ final class KeptMessages: Sendable {
         }
 
         func log(event: LogEvent) {
-            log.lines.withLock { $0.append("\(event.message)") }
+            let count = event.metadata?["count"].map { "\($0)" }
+            log.lines.withLock { $0.append((text: "\(event.message)", count: count)) }
         }
     }
 
-    private let lines = Lock<[String]>([])
+    private let lines = Lock<[(text: String, count: String?)]>([])
 
-    var all: [String] { lines.withLock { $0 } }
+    var all: [String] { lines.withLock { $0.map { $0.text } } }
+
+    /// The counts that are logged with the lines that begin with `text`.
+    func counts(of text: String) -> [String] {
+        lines.withLock { lines in lines.filter { $0.text.hasPrefix(text) }.compactMap { $0.count } }
+    }
 
     /// The lines about calls that have no effect.
     var misuse: [String] { all.filter { $0.hasPrefix("API MISUSE") } }
