@@ -105,7 +105,7 @@ func waited(
     for what: String, seen: () -> [String] = { [] }, _ condition: () async throws -> Bool
 ) async throws {
     let clock = ContinuousClock()
-    let end = clock.now + .seconds(45)
+    let end = clock.now + .seconds(300)
     while try await !condition() {
         if clock.now > end { throw WaitedInVain(what: what, seen: seen()) }
         try await Task.sleep(for: .milliseconds(5))

@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 /// The provisioning, with centrals in virtual time.
-@Suite(.timeLimit(.minutes(1))) struct WiFiProvisioningTests {
+@Suite(.timeLimit(.minutes(10))) struct WiFiProvisioningTests {
     private static let good: [UInt8] = [4] + Array("home".utf8) + Array("correct horse".utf8)
 
     private func run(
@@ -115,7 +115,7 @@ import Testing
 }
 
 /// Programs of the machine as hooks, in its time.
-@Suite(.timeLimit(.minutes(1))) struct HookTests {
+@Suite(.timeLimit(.minutes(10))) struct HookTests {
     private func script(_ text: String) throws -> (folder: Folder, path: String) {
         let folder = try Folder()
         let path = folder.path + "/hook"
