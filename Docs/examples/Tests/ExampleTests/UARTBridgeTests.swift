@@ -115,7 +115,7 @@ private final class Program: Sendable {
 
     init(_ path: String) throws {
         descriptor = open(path, O_RDWR | O_NOCTTY | O_NONBLOCK)
-        guard descriptor >= 0 else { throw WaitedInVain(what: "\(path) opens", seen: []) }
+        guard descriptor >= 0 else { throw WaitTimeout(what: "\(path) opens", seen: []) }
     }
 
     deinit { close(descriptor) }

@@ -52,7 +52,7 @@ import Testing
         let tries = Mutex(0)
         try await run { _ in
             tries.withLock { $0 += 1 }
-            if tries.withLock({ $0 }) == 1 { throw WaitedInVain(what: "a network is there", seen: []) }
+            if tries.withLock({ $0 }) == 1 { throw WaitTimeout(what: "a network is there", seen: []) }
             return true
         } _: { time, bench, client in
             var states = try await client.subscribe(to: .uuid(WiFiProvisioning.status)).makeAsyncIterator()
