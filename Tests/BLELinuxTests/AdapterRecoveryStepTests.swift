@@ -392,7 +392,7 @@ import Testing
 
     /// A child that another test has forked has the names of this process until it executes its own program.
     private func claimOnceFree(_ adapter: ControllerInfo) throws(RecoveryFailure) -> RecoveryClaim? {
-        let end = ContinuousClock.now + .seconds(1)
+        let end = ContinuousClock.now + .seconds(300)
         while ContinuousClock.now < end {
             do throws(RecoveryFailure) {
                 return try RecoveryClaim.make(for: adapter)

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// O25, O26, O27, O28: files that are damaged, foreign, old, or in use by another process.
+/// Files that are damaged, foreign, old, or in use by another process.
 @Suite(.serialized) struct DamagedFileTests {
     private func code(_ body: () throws(BLEError) -> Void) -> BLEError.Code? {
         do throws(BLEError) {

@@ -6,7 +6,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// O02, O09 to O13: each system call of a whole session fails, one at a time, in each way that is plausible for it.
+/// Each system call of a whole session fails, one at a time, in each way that is plausible for it.
 ///
 /// Whatever fails: no trap, one outcome for each call, an end in time, no descriptor left, and no spin.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct EveryCallFailsTests {

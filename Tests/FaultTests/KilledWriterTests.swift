@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// O22, O24: a process that is killed, or a disk that fails, at each system call of a write.
+/// A process that is killed, or a disk that fails, at each system call of a write.
 @Suite(.serialized) struct KilledWriterTests {
     /// A directory with `before` in it, and a plan for what happens there from now on.
     private func disk(_ thing: StoredThing, _ before: StoredThing.Version) throws -> (Folder, FaultPlan) {

@@ -10,7 +10,7 @@ extension L2CAPChannel {
     func tooLongError(_ count: Int) -> BLEError {
         sendError(
             .tooLong, "the packet has \(count) bytes, and the peer accepts at most \(sendMTU)",
-            hint: "Split it as the device's documentation says.")
+            hint: "Split it as the device's documentation states.")
     }
 
     func noRoomError() -> BLEError {

@@ -112,7 +112,7 @@ extension Peripheral {
             throw BLEError(
                 .tooLong, subject: name, during: context.operation,
                 because: "a write without response carries at most \(mtu - 3) bytes on this link",
-                hint: "Split the value as the device's documentation says, or write with response.")
+                hint: "Split the value as the device's documentation states, or write with response.")
         }
         let command = ATTWriteCommand(handle: handle, value: value).bytes
         _ = try await run(in: context, askingFor: collector) { client, id, deadline, now in

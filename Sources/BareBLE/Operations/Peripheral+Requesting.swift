@@ -183,6 +183,6 @@ extension Peripheral {
         throw BLEError(
             .timedOut, subject: name, during: context.operation,
             because: "\(collector.count) values came, never \(silence) apart",
-            hint: "Tell the device to stop, or allow more time.")
+            hint: "Make the device stop, or allow more time.")
     }
 }

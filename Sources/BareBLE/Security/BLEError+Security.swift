@@ -77,7 +77,7 @@ extension BLEError {
             case .command(_, .notSupported):
                 (
                     .notSupported, "the kernel cannot pair with this adapter",
-                    "Use another adapter; `blescan doctor` says what this one lacks."
+                    "Use another adapter; `blescan doctor` names what this one lacks."
                 )
             case .command(let code, let status):
                 (

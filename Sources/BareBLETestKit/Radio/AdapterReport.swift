@@ -11,7 +11,7 @@ public struct AdapterReport: Hashable, Sendable, Decodable {
         case notAReport
         /// It is of a version that is not known here.
         case unknownSchema(Int)
-        /// The self-test ended before the controller had said what it can do.
+        /// The self-test ended before the controller had reported what it can do.
         case noCapabilities
         /// A member has a value that it cannot have: the path of the member.
         case malformed(String)
@@ -128,7 +128,7 @@ extension AdapterReport.Invalid: CustomStringConvertible {
         switch self {
         case .notAReport: "it is not a report of the self-test"
         case .unknownSchema(let schema): "its schema is \(schema), and \(AdapterReport.supportedSchema) is known here"
-        case .noCapabilities: "the self-test ended before the controller had said what it can do"
+        case .noCapabilities: "the self-test ended before the controller had reported what it can do"
         case .malformed(let path): "the value of \(path) is malformed"
         }
     }

@@ -56,7 +56,7 @@ struct Decode: AsyncParsableCommand {
             if !input.isDecoded {
                 throw Failure(
                     message: "the event in --hex has no advertising reports that can be read",
-                    hint: "The output says why.", status: .badData)
+                    hint: "The output states the reason.", status: .badData)
             }
             return
         }
@@ -116,7 +116,7 @@ struct Decode: AsyncParsableCommand {
         if undecoded > 0 {
             throw Failure(
                 message: "\(undecoded.counted("line")) of \(read) could not be decoded",
-                hint: "The output says why.",
+                hint: "The output states the reason.",
                 status: .badData)
         }
     }

@@ -28,7 +28,7 @@ struct Replay: AsyncParsableCommand {
             Reads btsnoop (--record, btmon -w, Android's HCI log), pcap, pcapng and
             PacketLogger files with traffic between a host and its controller or with
             what a sniffer of Bluetooth LE has heard, and dialogues, such as --trace
-            prints, all also compressed by gzip; the content tells which. < goes from the
+            prints, all also compressed by gzip; the content shows which. < goes from the
             host to the controller, > comes back; responses show their delay. A sniffer's
             advertisements are shown as to a host that scans, its links as to the central.
 

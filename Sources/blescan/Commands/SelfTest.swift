@@ -50,7 +50,7 @@ struct SelfTest: AsyncParsableCommand {
         name: [.long, .customShort("i")],
         help: ArgumentHelp(
             "The adapter: hci0, or its address; demo:NAME for a virtual one, demo:FILE.json for one that behaves as a "
-                + "report says.", valueName: "hciN"),
+                + "report states.", valueName: "hciN"),
         completion: Completions.testedAdapter,
         transform: SelfTestAdapterArgument.init(argument:))
     var adapter: SelfTestAdapterArgument?

@@ -54,7 +54,7 @@ enum DecodedInput: Equatable {
         let there = bytes.count - 3
         var problems: [String] = []
         if Int(length) != there {
-            problems.append("the event says \(Int(length).counted("byte")) of parameters and has \(there)")
+            problems.append("the event states \(Int(length).counted("byte")) of parameters and has \(there)")
         }
         let parameters = Array(bytes.dropFirst(4).prefix(max(0, Int(length) - 1)))
         var reports: [AdvertisingReport] = []

@@ -23,7 +23,7 @@ struct LineOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "A line for each packet, for each change of what a device says, or once for each device. "
+            "A line for each packet, for each change of what a device sends, or once for each device. "
                 + "(default: change)", valueName: "what"))
     var each: Verbosity?
 

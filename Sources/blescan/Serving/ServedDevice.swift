@@ -142,7 +142,7 @@ struct ServedDevice: Sendable {
         }
         guard !properties.isEmpty else {
             throw BadValue(
-                description: "the properties say how centrals use a characteristic: read, write, notify, or several.")
+                description: "the properties state how centrals use a characteristic: read, write, notify, or several.")
         }
         var value: [UInt8] = []
         if words.count > 2 {

@@ -29,7 +29,7 @@ import Testing
         return Hex.encode((0..<count).map { _ in UInt8.random(in: .min ... .max, using: &random) })
     }
 
-    @Test(arguments: 0..<200 as Range<UInt64>) func promisesHold(seed: UInt64) throws {
+    @Test(arguments: 0..<200 as Range<UInt64>) func eachRequestEndsOnceInItsOrder(seed: UInt64) throws {
         var random = Generator(state: seed)
         let isTame = seed % 2 == 0
         let link = QueueOwner { limits in

@@ -66,7 +66,7 @@ import Testing
         #expect(link.wrongs.isEmpty)
     }
 
-    // T27: while security is being raised, a send fails for a moment; the owner reports it like a full socket.
+    // While security is being raised, a send fails for a moment; the owner reports it like a full socket.
     @Test func theResponseTimeRunsFromTheMomentOfSending() {
         let link = QueueOwner()
         link.takesPackets = false

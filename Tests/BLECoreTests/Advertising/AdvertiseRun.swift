@@ -4,7 +4,7 @@ import Testing
 
 /// A session with a controller that keeps the rules of Core Vol 4 Part E, 7.8.5 to 7.8.60, and whose responses the test
 /// lets come.
-final class AdvertiseRun {
+final class AdvertiseRun: TimedRun {
     enum Fault {
         case status(HCIStatus)
         case timeout
@@ -95,23 +95,15 @@ final class AdvertiseRun {
         }
     }
 
-    func respondAll(limit: Int = 100) {
+    func respondAll() { respondAll(limit: 100) }
+
+    func respondAll(limit: Int) {
         for _ in 0..<limit where out != nil { respond() }
     }
 
     func advance(by duration: Duration) {
         now = now + duration
         perform(session.timePassed(now))
-    }
-
-    /// Lets everything come that is due, at once.
-    func settle() {
-        for _ in 0..<300 {
-            respondAll()
-            guard let due = session.nextDeadline else { return }
-            advance(by: max(.zero, due - now))
-        }
-        Issue.record("the session does not come to rest")
     }
 
     /// A central connects by the set with this handle.

@@ -2,7 +2,7 @@ import BLECore
 import TestSupport
 import Testing
 
-/// Rows A01 to A04 of the reliability catalogue: the walk over structures.
+/// The walk over structures.
 @Suite struct AdvertisingDataTests {
     private func data(_ hex: String) throws -> AdvertisingData {
         AdvertisingData(try Hex.decode(hex))

@@ -2,8 +2,8 @@ import BLECore
 import TestSupport
 import Testing
 
-/// Rows H01 to H04 and H08 to H10 of the reliability catalogue. The golden bytes are reports that other people recorded
-/// (btsnoop files of public repositories) or are put together from the layouts in Core Vol 4 Part E, 7.7.65.
+/// The golden bytes are reports that other people recorded (btsnoop files of public repositories) or are put
+/// together from the layouts in Core Vol 4 Part E, 7.7.65.
 @Suite struct AdvertisingReportTests {
     /// ADV_IND of E1:FF:13:DF:80:C6 with flags, -30 dBm; the layout of Core Vol 4 Part E, 7.7.65.2.
     static let advert: [UInt8] = [0x00, 0x01, 0xC6, 0x80, 0xDF, 0x13, 0xFF, 0xE1, 0x03, 0x02, 0x01, 0x06, 0xE2]

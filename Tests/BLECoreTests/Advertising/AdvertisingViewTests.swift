@@ -2,8 +2,8 @@ import BLECore
 import TestSupport
 import Testing
 
-/// The typed views: rows A05, A06, A08 to A10 of the reliability catalogue, and one sample of each type put together
-/// from the layouts in the Core Specification Supplement, Part A, unless a comment names another source.
+/// The typed views, and one sample of each type put together from the layouts in the Core Specification Supplement,
+/// Part A, unless a comment names another source.
 @Suite struct AdvertisingViewTests {
     private func data(_ hex: String) throws -> AdvertisingData {
         AdvertisingData(try Hex.decode(hex))

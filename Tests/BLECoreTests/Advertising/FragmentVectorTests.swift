@@ -39,7 +39,7 @@ struct FragmentVectorTests {
                             complete: whole.dataStatus == .complete))
                 }
             }
-            // H08: truncated data is delivered flagged, which the vectors allow as the alternative. The first scenario
+            // Truncated data is delivered flagged, which the vectors allow as the alternative. The first scenario
             // also lists a delivery for a device that none of its events names: that one is left out.
             let expected = (scenario.alternative ?? scenario.deliver).filter { heard.contains($0.address) }
             #expect(delivered == expected, "\(scenario.name)")

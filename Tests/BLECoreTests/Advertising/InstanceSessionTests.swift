@@ -486,7 +486,7 @@ import Testing
 }
 
 /// A session with a kernel whose responses the test lets come.
-final class InstanceRun {
+final class InstanceRun: TimedRun {
     var session = InstanceSession()
     /// The numbers of the instances that the kernel has.
     var kernel: Set<UInt8> = []
@@ -506,6 +506,9 @@ final class InstanceRun {
         self.maximum = maximum
         self.now = now
     }
+
+    /// When the session has to do something.
+    var deadline: BootInstant? { session.nextDeadline }
 
     static func features(flags: UInt32, maximum: UInt8, instances: [UInt8]) -> ManagementAdvertisingFeatures {
         let hasSets = flags & 0x80 != 0
@@ -608,16 +611,6 @@ final class InstanceRun {
     func advance(by duration: Duration) {
         now = now + duration
         perform(session.timePassed(now))
-    }
-
-    /// Lets everything come that is due, at once.
-    func settle() {
-        for _ in 0..<300 {
-            respondAll()
-            guard let due = session.nextDeadline else { return }
-            advance(by: max(.zero, due - now))
-        }
-        Issue.record("the session does not come to rest")
     }
 
     /// Another program removes an instance.

@@ -2,7 +2,6 @@ import BLECore
 import TestSupport
 import Testing
 
-/// Rows H05 to H07 of the reliability catalogue.
 @Suite struct ReportAssemblerTests {
     private func fragment(
         _ status: AdvertisingReport.DataStatus, _ data: [UInt8], address: UInt64 = 0xC00000000001, sid: UInt8? = 1,

@@ -173,7 +173,7 @@ import Testing
         guard case .advertisingReports(let batch) = try HCIEvent(packet.span) else { throw WrongCase() }
         #expect(batch.losses.isEmpty)
         #expect(batch.reports.map(\.address) == [BluetoothAddress("8C:20:4B:13:AC:E6")])
-        // H01: 255 reports announced, bytes for one; it counts, and the scan continues.
+        // 255 reports announced, bytes for one; it counts, and the scan continues.
         var liar = packet
         liar[3] = 0xFF
         guard case .advertisingReports(let partial) = try HCIEvent(liar.span) else { throw WrongCase() }

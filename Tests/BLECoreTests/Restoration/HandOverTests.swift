@@ -4,7 +4,7 @@ import Testing
 @Suite struct HandOverTests {
     private let link = ClientLink(at: BootInstant(nanoseconds: 5_000_000_000))
 
-    @Test func sizesStay() throws {
+    @Test func theMTUIsKept() throws {
         link.exchangeMTU()
         try link.handOver()
         #expect(link.mtu == 64)

@@ -38,7 +38,7 @@ import Testing
             #expect(record(one, &table, at: start)?.change == .new)
         }
         #expect(table.count == 4)
-        // H09: without an address there is no peer, and above all not 00:00:00:00:00:00.
+        // Without an address there is no peer, and above all not 00:00:00:00:00:00.
         let nobody = try #require(table[AdvertiserID(anonymous)])
         #expect(nobody.peer == nil && !nobody.isConnectable)
     }

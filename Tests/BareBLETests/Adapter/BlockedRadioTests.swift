@@ -5,7 +5,7 @@ import BareBLETestKit
 import TestSupport
 import Testing
 
-/// O05: the radio is blocked (rfkill) in the middle of something. The kernel switches the adapter off and ends links
+/// The radio is blocked (rfkill) in the middle of something. The kernel switches the adapter off and ends links
 /// with ECONNRESET.
 @Suite(.timeLimit(.minutes(10))) struct BlockedRadioTests {
     private let peer = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0007), type: .random)

@@ -5,7 +5,7 @@ import BareBLETestKit
 import TestSupport
 import Testing
 
-/// L07: the controller does not respond to the command that cancels a connection attempt.
+/// The controller does not respond to the command that cancels a connection attempt.
 @Suite(.timeLimit(.minutes(10))) struct PendingCancelTests {
     private let absent = BluetoothAddress(rawValue: 0xC000_0000_0007)
     private let present = BluetoothAddress(rawValue: 0xC000_0000_0008)

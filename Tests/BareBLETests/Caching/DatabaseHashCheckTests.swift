@@ -45,7 +45,7 @@ import Testing
         #expect(wrongHashes == 0)
     }
 
-    /// G26: nothing is kept, and it is counted; the link itself continues.
+    /// Nothing is kept, and it is counted; the link itself continues.
     @Test(.row("G26")) func aHashOfAnotherDatabaseIsNotKept() async throws {
         let (cache, wrongHashes) = try await Self.cache(of: Self.impostor(), isChecking: true)
         #expect(cache == nil)
@@ -55,7 +55,7 @@ import Testing
         #expect(believed?.databaseHash != nil && none == 0)
     }
 
-    /// G26: a cache that was made from an impostor, or by hand, is found out before the real device is addressed by it.
+    /// A cache that was made from an impostor, or by hand, is found out before the real device is addressed by it.
     @Test(.row("G26")) func aForgedCacheIsNotUsed() async throws {
         let forged = try #require(try await Self.cache(of: Self.impostor(), isChecking: false).cache)
         let link = try await Self.central(isChecking: true).attach(

@@ -105,7 +105,7 @@ import Testing
     /// Whether the link at `path` is another user's now; only root can give it away.
     private func giveAway(_ path: String) -> Bool { unsafe lchown(path, 65_534, 65_534) == 0 }
 
-    /// O33: between the check and the write another user puts a link there, to a file that only we may write.
+    /// Between the check and the write another user puts a link there, to a file that only we may write.
     @Test(.row("O33"), .enabled(if: getuid() == 0)) func aLinkOfAnotherUserIsRefused() throws {
         let precious = folder.path + "/precious"
         try Data("old".utf8).write(to: URL(filePath: precious))
@@ -215,7 +215,7 @@ import Testing
         #expect(try directory.file(for: peer)?.load() == cache)
     }
 
-    /// O34: addresses that come once do not push out a peer that comes again, however long its file was left alone.
+    /// Addresses that come once do not push out a peer that comes again, however long its file was left alone.
     @Test(.row("O34")) func aFloodOfAddressesTakesNoCacheThatIsInUse() throws {
         let directory = GATTCacheDirectory(folder.path)
         let stable = try #require(PeerID("AA:BB:CC:DD:EE:01/public"))

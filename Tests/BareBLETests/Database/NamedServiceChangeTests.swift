@@ -21,7 +21,7 @@ import Testing
                 ])
     }
 
-    /// G25: by the old handle the new characteristic would be read.
+    /// By the old handle the new characteristic would be read.
     @Test(.row("G25")) func aReadByKeyInAServiceIsNotOfAnotherCharacteristic() async throws {
         try await VirtualTime.run { time in
             let peripheral = VirtualPeripheral(Self.device(hasExtra: false), time: time)

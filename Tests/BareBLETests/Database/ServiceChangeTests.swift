@@ -3,7 +3,7 @@ import BareBLETestKit
 import TestSupport
 import Testing
 
-/// Peers that change their services while they are connected: rows G19, G20 and G23.
+/// Peers that change their services while they are connected.
 @Suite(.timeLimit(.minutes(10))) struct ServiceChangeTests {
     private let central = Central()
     private static let control = VirtualService(
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    /// G19: nonsense is confirmed and otherwise ignored; a flood leads to one rediscovery.
+    /// Nonsense is confirmed and otherwise ignored; a flood leads to one rediscovery.
     @Test(.row("G19")) func malformedAndFrequentAnnouncementsDoNoHarm() async throws {
         let peripheral = VirtualPeripheral(Self.small)
         let device = try await central.attach(to: peripheral)
@@ -162,7 +162,7 @@ import Testing
         #expect(await peripheral.requestCount - before < 100)
     }
 
-    /// G20: the pieces of a long write must not be written to something else.
+    /// The pieces of a long write must not be written to something else.
     @Test(.row("G20")) func aLongWriteFails() async throws {
         try await VirtualTime.run { time in
             let peripheral = VirtualPeripheral(Self.small, latency: .milliseconds(20), time: time)

@@ -1,4 +1,8 @@
+import BLECapture
+import BLECore
+import BLEProfiles
 import BareBLE
+import BareBLETestKit
 
 // Former names, which work for one release. Nothing here runs: it must compile, as it did with the release before.
 
@@ -77,6 +81,28 @@ func formerNamesOfScansAndLinks(_ central: Central, _ device: Peripheral, _ moni
     try await device.exclusively(.failFast) { _ in }
     let framing: Assembly = .length(3)
     print(framing)
+}
+
+@available(*, deprecated)
+func formerNamesOfProfilesAndCaptures(
+    _ data: AdvertisingData, _ result: ScanResult, _ response: ControlPointAnswer, _ summary: PacketPrinter.Summary
+) {
+    let decoded: [AdvertisementMeaning] = data.meanings + result.meanings
+    print(decoded == data.structures.compactMap { data.meaning(of: $0) }, response)
+    var summary = summary
+    summary.slowestReply = .seconds(1)
+    print(summary.slowestReply == nil)
+}
+
+@available(*, deprecated)
+func formerNamesOfVirtualDevices(_ radio: VirtualRadio, _ peripheral: VirtualPeripheral) async {
+    await peripheral.stopAnswering()
+    await peripheral.resumeAnswering()
+    await radio.hangUp(peripheral)
+    await radio.hangUp(peripheral, because: .localHostTerminated)
+    await radio.interrupt(peripheral, afterPDU: 1, by: .hangUp(.remoteUserTerminated))
+    let recovery: VirtualPersonality.Recovery = .replug
+    print(recovery)
 }
 
 @available(*, deprecated)

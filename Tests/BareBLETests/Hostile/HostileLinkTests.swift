@@ -60,7 +60,7 @@ struct HostileLinkTests {
         for number in 0..<count {
             let bytes = UInt16(number).wireBytes
             await link.peer.send([kind == .notifications ? 0x1B : 0x1D, 3, 0] + bytes)
-            // T20: a confirmation does not wait for the consumer, so a slow one does not stop the peer.
+            // A confirmation does not wait for the consumer, so a slow one does not stop the peer.
             if kind == .indications { await link.wait(for: number + 1, of: 0x1E) }
         }
         #expect(try await link.device.read(.handle(3)) == [0x64])

@@ -111,7 +111,7 @@ import Testing
         }
     }
 
-    @Test(arguments: 0..<16 as Range<UInt64>) func theRulesHold(seed: UInt64) async throws {
+    @Test(arguments: 0..<16 as Range<UInt64>) func callsAndValuesKeepTheirOrder(seed: UInt64) async throws {
         let book = OrderBook()
         let complaints = try await VirtualTime.run { time in
             var numbers = SeededNumbers(seed: seed)

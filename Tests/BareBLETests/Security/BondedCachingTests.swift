@@ -303,7 +303,7 @@ import Testing
         return database
     }
 
-    /// G26: any device could have filled it that had the peer's address, and a hash can be repeated.
+    /// Any device could have filled it that had the peer's address, and a hash can be repeated.
     @Test(.row("G26")) func aCacheFromBeforeAPairingIsNotUsedAfterIt() async throws {
         try await VirtualTime.run { time in
             let folder = try Folder()
@@ -327,7 +327,7 @@ import Testing
         }
     }
 
-    /// G26: what was discovered on encrypted links costs one request on later ones, also in the next run.
+    /// What was discovered on encrypted links costs one request on later ones, also in the next run.
     @Test(.row("G26")) func aCacheFromAfterThePairingIsUsed() async throws {
         try await VirtualTime.run { time in
             let folder = try Folder()
@@ -560,7 +560,7 @@ import Testing
         return options
     }
 
-    /// G26: the handle was looked up in the cache, and the value comes after that was dropped.
+    /// The handle was looked up in the cache, and the value comes after that was dropped.
     @Test(.row("G26"), arguments: [false, true])
     func aReadThatIsUnderWayDuringAPairingIsRepeated(knowsOneService: Bool) async throws {
         try await VirtualTime.run { time in
@@ -625,7 +625,7 @@ import Testing
 
     // MARK: Links that are encrypted later
 
-    /// G26: the cache of unencrypted links is no better on a link that was unencrypted before. What the program gives
+    /// The cache of unencrypted links is no better on a link that was unencrypted before. What the program gives
     /// is its own decision.
     @Test(.row("G26"), arguments: [false, true])
     func aCacheOfLinksInClearIsDroppedWhenTheBondEncryptsTheLink(isGiven: Bool) async throws {

@@ -126,7 +126,7 @@ def an_adapter_that_is_down_is_named_and_switched_on_when_asked():
 
 
 @test
-def a_plain_user_may_not_mend():
+def a_plain_user_may_not_switch_an_adapter_on():
     control(HCI_DOWN)
     outcome = doctor("--fix", "up", user=PLAIN_USER)[1].must(NOT_PERMITTED)
     same(outcome.objects[0]["done"], False, "what was done")

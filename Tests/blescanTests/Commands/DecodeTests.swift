@@ -16,14 +16,15 @@ import Testing
         let text = lines.joined(separator: "\n") + "\n"
         let outcome = try await BuiltProgram.run(["decode"], input: text)
         #expect(outcome.status == 65)
-        #expect(outcome.errors == "blescan: \(message)\nhint: The output says why.\n")
+        #expect(outcome.errors == "blescan: \(message)\nhint: The output states the reason.\n")
         #expect(outcome.output.contains("Flags") == lines.contains(Self.good), "what is good is shown")
         let objects = try await BuiltProgram.run(["decode", "--json"], input: text)
         #expect(objects.status == 65)
         #expect(try objects.objects().count == lines.count)
         #expect(
             objects.errors
-                == #"{"v":1,"error":"\#(message)","hint":"The output says why.","code":"badData","status":65}"# + "\n")
+                == #"{"v":1,"error":"\#(message)","hint":"The output states the reason.","code":"badData","status":65}"#
+                + "\n")
     }
 
     /// Lines are counted as editors count them.
@@ -118,7 +119,7 @@ import Testing
         let text = "\(Self.good)\n\(long)\n\(Self.good)\n"
         let outcome = try await BuiltProgram.run(["decode"], input: text)
         #expect(outcome.status == 65)
-        #expect(outcome.errors == "blescan: 1 line of 3 could not be decoded\nhint: The output says why.\n")
+        #expect(outcome.errors == "blescan: 1 line of 3 could not be decoded\nhint: The output states the reason.\n")
         #expect(outcome.output.contains("\n !    line 2: too long: more than 65536 bytes\n"))
         let objects = try await BuiltProgram.run(["decode", "--json"], input: text)
         #expect(objects.status == 65)

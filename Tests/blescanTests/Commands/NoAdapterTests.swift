@@ -56,9 +56,9 @@ import Testing
         let outcome = try await BuiltProgram.run(["doctor", "--json"])
         #expect(outcome.status == 69)
         #expect(outcome.output.hasPrefix(#"{"v":1,"check":1,"name":"sockets","level":"fail","id":"no-"#))
-        let mended = try await BuiltProgram.run(["doctor", "--fix", "up"])
-        #expect(mended.status == 69)
-        #expect(mended.output.hasPrefix("fix   no adapter is off\n"))
+        let fixed = try await BuiltProgram.run(["doctor", "--fix", "up"])
+        #expect(fixed.status == 69)
+        #expect(fixed.output.hasPrefix("fix   no adapter is off\n"))
     }
 
     /// True on every machine: none has ten thousand adapters.

@@ -92,7 +92,7 @@ import Testing
         ("043e0b0201000001020304050600", "1 announced report is cut off"),
         (
             "043e0b0201000001020304050600c0",
-            "the event says 11 bytes of parameters and has 12; 1 announced report is cut off"
+            "the event states 11 bytes of parameters and has 12; 1 announced report is cut off"
         ),
     ])
     func aMalformedEventNamesItsProblem(line: String, problem: String) {

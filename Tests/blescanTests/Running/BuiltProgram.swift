@@ -135,7 +135,7 @@ final class RunningProgram: Sendable {
         } catch {
             kill(processID, SIGKILL)
             let seen = state.withLock { String(decoding: $0.output + $0.errors, as: UTF8.self) }
-            throw WaitedInVain(what: "\(error.what): \(arguments); so far it has printed: \(seen)")
+            throw WaitTimeout(what: "\(error.what): \(arguments); so far it has printed: \(seen)")
         }
     }
 
@@ -155,17 +155,17 @@ final class RunningProgram: Sendable {
 }
 
 /// A condition that did not become true in time.
-struct WaitedInVain: Error, CustomStringConvertible {
+struct WaitTimeout: Error, CustomStringConvertible {
     let what: String
     var description: String { "the time was over before \(what)" }
 }
 
 /// Waits until `condition` holds, checking every few milliseconds; the limit is far longer than any expected time.
-func waited(for what: String, _ condition: () -> Bool) async throws(WaitedInVain) {
+func waited(for what: String, _ condition: () -> Bool) async throws(WaitTimeout) {
     let clock = ContinuousClock()
     let end = clock.now + .seconds(300)
     while !condition() {
-        if clock.now > end { throw WaitedInVain(what: what) }
+        if clock.now > end { throw WaitTimeout(what: what) }
         try? await Task.sleep(for: .milliseconds(5))
     }
 }

@@ -59,7 +59,7 @@ final class TmuxTerminal: Sendable {
         while true {
             let outcome = try await run(["show-buffer"])
             if outcome.status == 0 { return outcome.output }
-            if clock.now > end { throw WaitedInVain(what: "a program has set the clipboard") }
+            if clock.now > end { throw WaitTimeout(what: "a program has set the clipboard") }
             try await Task.sleep(for: .milliseconds(20))
         }
     }
@@ -101,7 +101,7 @@ final class TmuxTerminal: Sendable {
             let screen = try await screen()
             if screen == former, condition(screen) { return screen }
             former = screen
-            if clock.now > end { throw WaitedInVain(what: "the terminal shows \(what); it shows:\n\(screen)") }
+            if clock.now > end { throw WaitTimeout(what: "the terminal shows \(what); it shows:\n\(screen)") }
             try await Task.sleep(for: .milliseconds(20))
         }
     }
@@ -126,7 +126,7 @@ final class TmuxTerminal: Sendable {
 
     private func tmux(_ arguments: [String]) async throws -> String {
         let outcome = try await run(arguments)
-        guard outcome.status == 0 else { throw WaitedInVain(what: "tmux does \(arguments): \(outcome.errors)") }
+        guard outcome.status == 0 else { throw WaitTimeout(what: "tmux does \(arguments): \(outcome.errors)") }
         return outcome.output
     }
 

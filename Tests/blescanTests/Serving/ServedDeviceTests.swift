@@ -50,7 +50,7 @@ import Testing
         ("service 1809\ncharacteristic fff1 read ,write", "line 2: write the properties without blanks"),
         ("service 1809\ncharacteristic fff1 read write = 02", "line 2: write the properties without blanks"),
         ("service 1809\ncharacteristic fff1 read 02", "line 2: the value is hex digits"),
-        ("service 1809\ncharacteristic 2a1c encrypted", "line 2: the properties say how centrals use"),
+        ("service 1809\ncharacteristic 2a1c encrypted", "line 2: the properties state how centrals use"),
         ("service 180", "line 1: '180' is no UUID"),
         ("service 1809\nservice 1800", "line 2: blescan serves 1800 itself"),
         ("service 1801", "line 1: blescan serves 1801 itself"),

@@ -4,7 +4,7 @@ import BareBLETestKit
 import Testing
 
 /// The logger of advertisements, in virtual time.
-@Suite(.timeLimit(.minutes(1))) struct AdvertisementLoggerTests {
+@Suite(.timeLimit(.minutes(10))) struct AdvertisementLoggerTests {
     @Test func itGoesOnWithAControllerThatGoesDeaf() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)

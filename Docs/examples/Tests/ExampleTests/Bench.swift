@@ -23,7 +23,7 @@ struct Bench: Sendable {
         central = Central(radio: radio)
         peripheral = await radio.add(device, latency: .zero)
         guard let peer = await radio.id(of: peripheral) else {
-            throw WaitedInVain(what: "an address is there", seen: [])
+            throw WaitTimeout(what: "an address is there", seen: [])
         }
         self.peer = .address(peer)
     }
@@ -57,7 +57,7 @@ final class Folder: Sendable {
     let path = "/tmp/bareble-example-\(getpid())-\(UInt32.random(in: 0 ... .max))"
 
     init() throws {
-        guard mkdir(path, 0o700) == 0 else { throw WaitedInVain(what: "\(path) is made", seen: []) }
+        guard mkdir(path, 0o700) == 0 else { throw WaitTimeout(what: "\(path) is made", seen: []) }
     }
 
     deinit {
@@ -94,7 +94,7 @@ final class Lines: Sendable {
 }
 
 /// What a test waited for and did not get.
-struct WaitedInVain: Error, CustomStringConvertible {
+struct WaitTimeout: Error, CustomStringConvertible {
     let what: String
     let seen: [String]
     var description: String { "the time was over before \(what); there was: \(seen)" }
@@ -105,9 +105,9 @@ func waited(
     for what: String, seen: () -> [String] = { [] }, _ condition: () async throws -> Bool
 ) async throws {
     let clock = ContinuousClock()
-    let end = clock.now + .seconds(45)
+    let end = clock.now + .seconds(300)
     while try await !condition() {
-        if clock.now > end { throw WaitedInVain(what: what, seen: seen()) }
+        if clock.now > end { throw WaitTimeout(what: what, seen: seen()) }
         try await Task.sleep(for: .milliseconds(5))
     }
 }

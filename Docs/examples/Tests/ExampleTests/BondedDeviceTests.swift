@@ -7,7 +7,7 @@ import Testing
 import WeightLogging
 
 /// The lock and the scale on a virtual radio, whose kernel pairs.
-@Suite(.timeLimit(.minutes(1))) struct BondedDeviceTests {
+@Suite(.timeLimit(.minutes(10))) struct BondedDeviceTests {
     private static let scale: VirtualDevice = {
         var device = VirtualDevice(
             name: "Scale",

@@ -19,7 +19,7 @@ final class BuiltProgram: Sendable {
                 posix_spawn(&processID, path, &actions, nil, arguments, environment)
             }
         }
-        guard status == 0 else { throw WaitedInVain(what: "\(path) starts", seen: [String(cString: strerror(status))]) }
+        guard status == 0 else { throw WaitTimeout(what: "\(path) starts", seen: [String(cString: strerror(status))]) }
         self.processID = processID
     }
 

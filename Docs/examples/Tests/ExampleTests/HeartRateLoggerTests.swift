@@ -6,7 +6,7 @@ import SystemService
 import Testing
 
 /// The logger with a belt on a virtual radio.
-@Suite(.timeLimit(.minutes(1))) struct HeartRateLoggerTests {
+@Suite(.timeLimit(.minutes(10))) struct HeartRateLoggerTests {
     /// A belt that sends when a test wants it to.
     private static let belt = VirtualDevice(
         name: "Belt",

@@ -5,7 +5,7 @@ import HeartRateSensing
 import Testing
 
 /// The sensor, with centrals in virtual time.
-@Suite(.timeLimit(.minutes(1))) struct HeartRateSensorTests {
+@Suite(.timeLimit(.minutes(10))) struct HeartRateSensorTests {
     private func run(
         _ body: @Sendable @escaping (VirtualTime, ServingBench, Peripheral) async throws -> Void
     ) async throws {

@@ -6,7 +6,7 @@ import Provisioning
 import Testing
 
 /// The built programs, with a service manager of the test's own.
-@Suite(.timeLimit(.minutes(2))) struct ProgramTests {
+@Suite(.timeLimit(.minutes(10))) struct ProgramTests {
     @Test func theHeartRateLoggerRunsAsAService() async throws {
         let (manager, peer) = (try ServiceManager(), try SocketPeer(.heartRate))
         let program = try BuiltProgram(

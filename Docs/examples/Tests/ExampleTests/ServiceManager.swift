@@ -25,7 +25,7 @@ final class ServiceManager: Sendable {
         let bound = withUnsafePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, length) }
         }
-        guard bound == 0 else { throw WaitedInVain(what: "a service manager listens", seen: []) }
+        guard bound == 0 else { throw WaitTimeout(what: "a service manager listens", seen: []) }
         Self.collect(from: descriptor, into: received)
     }
 

@@ -25,7 +25,7 @@ struct ServingBench: Sendable {
     static func pair() throws -> (Int32, Int32) {
         var ends: [Int32] = [-1, -1]
         guard socketpair(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0, &ends) == 0 else {
-            throw WaitedInVain(what: "two sockets are there", seen: [String(cString: strerror(errno))])
+            throw WaitTimeout(what: "two sockets are there", seen: [String(cString: strerror(errno))])
         }
         return (ends[0], ends[1])
     }

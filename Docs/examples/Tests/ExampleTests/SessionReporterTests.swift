@@ -5,7 +5,7 @@ import SystemService
 import Testing
 
 /// What the service manager hears.
-@Suite(.timeLimit(.minutes(1))) struct SessionReporterTests {
+@Suite(.timeLimit(.minutes(10))) struct SessionReporterTests {
     @Test func saysWhatSystemdWantsToKnow() async throws {
         let manager = try ServiceManager()
         let bench = try await Bench(.heartRate)

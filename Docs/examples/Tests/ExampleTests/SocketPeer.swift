@@ -20,7 +20,7 @@ final class SocketPeer: Sendable {
                 bind(listener, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
             }
         }
-        guard bound == 0, listen(listener, 4) == 0 else { throw WaitedInVain(what: "\(path) listens", seen: []) }
+        guard bound == 0, listen(listener, 4) == 0 else { throw WaitTimeout(what: "\(path) listens", seen: []) }
         Self.acceptClients(at: listener, peripheral)
     }
 

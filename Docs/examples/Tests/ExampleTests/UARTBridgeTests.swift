@@ -7,7 +7,7 @@ import Testing
 import UARTBridging
 
 /// The bridge with a peripheral on a virtual radio, and a program that opens the terminal.
-@Suite(.timeLimit(.minutes(1))) struct UARTBridgeTests {
+@Suite(.timeLimit(.minutes(10))) struct UARTBridgeTests {
     /// 23 bytes a packet, so that a few lines are many pieces.
     private static let small = {
         var device = VirtualDevice.uart
@@ -115,7 +115,7 @@ private final class Program: Sendable {
 
     init(_ path: String) throws {
         descriptor = open(path, O_RDWR | O_NOCTTY | O_NONBLOCK)
-        guard descriptor >= 0 else { throw WaitedInVain(what: "\(path) opens", seen: []) }
+        guard descriptor >= 0 else { throw WaitTimeout(what: "\(path) opens", seen: []) }
     }
 
     deinit { close(descriptor) }

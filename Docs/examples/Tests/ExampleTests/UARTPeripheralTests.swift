@@ -5,7 +5,7 @@ import Testing
 import UARTServing
 
 /// The serial port, with a program that opens its terminal, and a central on a socket pair.
-@Suite(.timeLimit(.minutes(1))) struct UARTPeripheralTests {
+@Suite(.timeLimit(.minutes(10))) struct UARTPeripheralTests {
     private let bench = ServingBench()
     private let link = "/tmp/bareble-example-\(getpid())-\(UInt32.random(in: 0 ... .max))"
 

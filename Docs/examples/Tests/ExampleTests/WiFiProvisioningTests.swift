@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 /// The provisioning, with centrals in virtual time.
-@Suite(.timeLimit(.minutes(1))) struct WiFiProvisioningTests {
+@Suite(.timeLimit(.minutes(10))) struct WiFiProvisioningTests {
     private static let good: [UInt8] = [4] + Array("home".utf8) + Array("correct horse".utf8)
 
     private func run(
@@ -52,7 +52,7 @@ import Testing
         let tries = Mutex(0)
         try await run { _ in
             tries.withLock { $0 += 1 }
-            if tries.withLock({ $0 }) == 1 { throw WaitedInVain(what: "a network is there", seen: []) }
+            if tries.withLock({ $0 }) == 1 { throw WaitTimeout(what: "a network is there", seen: []) }
             return true
         } _: { time, bench, client in
             var states = try await client.subscribe(to: .uuid(WiFiProvisioning.status)).makeAsyncIterator()
@@ -115,7 +115,7 @@ import Testing
 }
 
 /// Programs of the machine as hooks, in its time.
-@Suite(.timeLimit(.minutes(1))) struct HookTests {
+@Suite(.timeLimit(.minutes(10))) struct HookTests {
     private func script(_ text: String) throws -> (folder: Folder, path: String) {
         let folder = try Folder()
         let path = folder.path + "/hook"

@@ -100,7 +100,7 @@ import Testing
         #expect(state.coverage.includesAll(to: .full) == isAdopted)
     }
 
-    /// G26: a bond was made on the link.
+    /// A bond was made on the link.
     @Test(.row("G26")) func whatIsFromAnEarlierLinkCanBeDropped() throws {
         var state = DatabaseState(cache: Self.cache())
         state.hashRead(.value(Self.hash))

@@ -165,7 +165,7 @@ import Testing
         #expect(reason(cache.bytes) == .invalidField("order of descriptors"))
     }
 
-    @Test(.row("O25")) func isBounded() throws {
+    @Test(.row("O25")) func moreAttributesThanTheLimitAreRefused() throws {
         let descriptors = (1...4_096).map { GATTDescriptor(handle: AttributeHandle($0), uuid: long(UInt64($0))) }
         var cache = GATTCache(database: GATTDatabase(descriptors: descriptors), coverage: .whole(.full))
         #expect(cache.bytes.count < GATTCache.byteLimit)

@@ -2,8 +2,7 @@ import BLECore
 import TestSupport
 import Testing
 
-/// Peers that respond to discovery wrongly, rows G01 to G14 of the catalogue of faulty peers. The link survives all of
-/// them.
+/// Peers that respond to discovery wrongly. The link survives all of them.
 @Suite struct GATTDiscoveryHostileTests {
     private func discover(
         _ responses: [String], level: DiscoveryLevel = .full, mtu: UInt16 = 23, isStrict: Bool = false

@@ -47,7 +47,7 @@ import Testing
 
     /// The mean number of requests; a change that costs round trips shows here.
     @Test(arguments: [(23, 46.4), (247, 33.3)])
-    func staysCheap(mtu: Int, allowed: Double) throws {
+    func aFullDiscoveryTakesFewRequests(mtu: Int, allowed: Double) throws {
         var total = 0
         let count = 400 as UInt64
         for seed in 0..<count {
