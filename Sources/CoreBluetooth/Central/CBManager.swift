@@ -121,8 +121,8 @@ open class CBManager: NSObject, @unchecked Sendable {
     /// queue. Commands are accepted in `.poweredOn` alone.
     open var state: CBManagerState { known.withLock { $0.state } }
 
-    /// The permission of this process: `.denied` if the kernel refuses its Bluetooth sockets to it, otherwise
-    /// `.allowedAlways`.
+    /// The permission of this process: `.denied` if the kernel, or a virtual radio in its place, refuses its Bluetooth
+    /// sockets to it, otherwise `.allowedAlways`.
     open class var authorization: CBManagerAuthorization {
         CoreBluetoothHost.isDenied ? .denied : .allowedAlways
     }

@@ -152,11 +152,13 @@ import Testing
             let changed = stride(from: 0, to: handles.count, by: 2).map { handles[$0] }
             for handle in changed { await peripheral.send(raw: [0x1D, 3, 0, handle, 0, handle, 0]) }
             _ = try await discovery.value
-            var told: [ClosedRange<AttributeHandle>] = []
+            var reported: [ClosedRange<AttributeHandle>] = []
             let last = AttributeHandle(try #require(changed.last))
-            while told.last?.contains(last) != true { told.append(try #require(try await changes.next()).handles) }
-            #expect(told.count < changed.count)
-            for handle in changed { #expect(told.contains { $0.contains(AttributeHandle(handle)) }) }
+            while reported.last?.contains(last) != true {
+                reported.append(try #require(try await changes.next()).handles)
+            }
+            #expect(reported.count < changed.count)
+            for handle in changed { #expect(reported.contains { $0.contains(AttributeHandle(handle)) }) }
         }
     }
 

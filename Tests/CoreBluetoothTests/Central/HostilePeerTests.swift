@@ -92,12 +92,10 @@ import Testing
             expects: ["didDisconnect CB 0 false 0"]
         ) { _, _ in [[0x0B] + [UInt8](repeating: 1, count: 600)] },
         // Nothing here pairs.
-        refusal("T26 refused for lack of authorization", 0x08),
-        refusal("T26 refused for a short key", 0x0C),
-        refusal("T26 refused for lack of encryption", 0x0F),
+        refusal("refused for lack of authorization", 0x08),
+        refusal("refused for a short key", 0x0C),
+        refusal("refused for lack of encryption", 0x0F),
         Manner(name: "T31 each response twice", expects: unharmed) { _, responses in responses.flatMap { [$0, $0] } },
-        // What was discovered on this link is not what is remembered of an earlier one.
-        refusal("G21 Invalid Handle", 0x01),
     ]
 
     private static let values: [Manner] = [
@@ -204,8 +202,8 @@ import Testing
     @Test(
         .row(
             "T01", "T02", "T03", "T04", "T05", "T06", "T10", "T11", "T12", "T13", "T14", "T15", "T16", "T18", "T19",
-            "T21", "T24", "T26", "T29", "T31", "G01", "G02", "G03", "G04", "G05", "G06", "G07", "G08", "G10", "G12",
-            "G13", "G21"),
+            "T21", "T24", "T29", "T31", "G01", "G02", "G03", "G04", "G05", "G06", "G07", "G08", "G10", "G12",
+            "G13"),
         arguments: manners)
     func eachCallIsReportedOnceOrTheLinkEnds(_ manner: Manner) async throws {
         try await Bench.run { bench in

@@ -442,7 +442,7 @@ import Testing
             }
             try await bench.time.clock.sleep(for: .seconds(20))
             #expect(confirmations.withLock { $0 } == 1_000)
-            // Each ends the library's own subscription to announcements too, which takes three; nothing else is discovered.
+            // Each ends the library's own subscription to announcements too, which takes three requests; nothing else is found again.
             #expect(requests.withLock { $0 } <= 3_000)
             #expect(link.recorder.count(of: "didModifyServices [\"FFF0\"]") == 1)
             #expect(link.recorder.count(of: "didDisconnect") == 0)

@@ -2062,9 +2062,16 @@ extension Bench {
     fileprivate func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) async {
         await time.hold {
             await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-                DispatchQueue.global().async {
-                    DispatchQueue.concurrentPerform(iterations: count, execute: body)
-                    continuation.resume()
+                let rest = Lock(count)
+                for number in 0..<count {
+                    Thread.detachNewThread {
+                        body(number)
+                        let isLast = rest.withLock { rest in
+                            rest -= 1
+                            return rest == 0
+                        }
+                        if isLast { continuation.resume() }
+                    }
                 }
             }
         }

@@ -36,6 +36,7 @@ import Testing
             try await recorder.wait(for: "state 5")
             try await other.wait(for: "state 5")
             #expect(recorder.lines == ["state 3", "state 5"])
+            #expect(other.lines == ["state 3", "state 5"])
         }
     }
 }

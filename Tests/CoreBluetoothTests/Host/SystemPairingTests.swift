@@ -551,7 +551,7 @@ import Testing
         }
     }
 
-    /// Without the closure that confirms, a host that can show something pairs with nobody else.
+    /// Without `confirm`, a host that can show something pairs only with centrals that can compare it.
     @Test(arguments: [true, false, nil] as [Bool?])
     func s12TheHostAsksWhetherToPairWithACentralThatHasNothingToCompare(_ isConfirmed: Bool?) async throws {
         let folder = try Folder()
