@@ -22,6 +22,8 @@ public class Thermometer: NSObject, CBPeripheralManagerDelegate {
 
     public func start() { manager = CBPeripheralManager(delegate: self, queue: queue) }
 
+    public func stopAdvertising() { manager.stopAdvertising() }
+
     func step(_ text: String) {
         steps.append(text)
         onStep?(text)

@@ -4,8 +4,8 @@
 // Both roles for the command line, for the tests on the kernel's sockets: `corebluetooth-walk read` finds a heart-rate
 // belt, reads its location, receives three values and disconnects, and `corebluetooth-walk keep` stays subscribed until
 // it is ended, with `queue` on a queue of its own; `corebluetooth-walk serve` offers a temperature until it is ended,
-// and `corebluetooth-walk measure` reads it, receives one and disconnects; `corebluetooth-walk echo` offers a channel on
-// encrypted links until it is ended. Each step is a line.
+// with `one` off air after the first subscription, and `corebluetooth-walk measure` reads it, receives one and
+// disconnects; `corebluetooth-walk echo` offers a channel on encrypted links until it is ended. Each step is a line.
 
 import ClientInSwift5
 import CoreBluetooth
@@ -29,7 +29,10 @@ case "keep":
     reader.onStep = { print($0) }
     reader.start()
 case "serve":
-    thermometer.onStep = { print($0) }
+    thermometer.onStep = { step in
+        print(step)
+        if step == "subscribed true", arguments.last == "one" { thermometer.stopAdvertising() }
+    }
     thermometer.start()
 case "measure":
     thermometerReader.onStep = { step in
@@ -42,7 +45,7 @@ case "echo":
     channelEcho.onStep = { print($0) }
     channelEcho.start()
 default:
-    print("usage: corebluetooth-walk read|keep [queue]|serve|measure|echo")
+    print("usage: corebluetooth-walk read|keep [queue]|serve [one]|measure|echo")
     exit(64)
 }
 RunLoop.main.run()

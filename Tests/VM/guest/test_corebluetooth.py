@@ -20,9 +20,9 @@ tests.clear()
 
 
 @contextlib.contextmanager
-def serving(what, steps, **more):
+def serving(*arguments, steps, **more):
     """A sample of the peripheral role serves meanwhile; its `steps` end with advertising."""
-    program = Program(what, program=WALK, **more)
+    program = Program(*arguments, program=WALK, **more)
     try:
         yield program.wait_for(lambda lines: lines == steps, "it advertises")
     finally:
@@ -30,12 +30,12 @@ def serving(what, steps, **more):
         program.finish()
 
 
-def thermometer(**more):
-    return serving("serve", ["added true", "advertising true"], **more)
+def thermometer(*arguments, **more):
+    return serving("serve", *arguments, steps=["added true", "advertising true"], **more)
 
 
 def channel_echo(**more):
-    return serving("echo", ["published true", "advertising true"], **more)
+    return serving("echo", steps=["published true", "advertising true"], **more)
 
 
 @test
@@ -122,6 +122,19 @@ def an_ios_program_serves_a_central_of_bumble():
         program.wait_for(lambda lines: "subscribed true" in lines, "the program notes the subscription")
         do(FIRST, "received", count=1)
         same([bytes.fromhex(value) for value in do(FIRST, "values")], [SENT], "values that it sends")
+        do(FIRST, "disconnect")
+
+
+@test
+def an_ios_program_that_serves_a_quiet_subscriber_makes_no_system_calls():
+    with thermometer("one") as program:
+        do(FIRST, "connect", peer=OWN)
+        do(FIRST, "discover")
+        do(FIRST, "subscribe", uuid="2A1C")
+        do(FIRST, "received", count=1)
+        program.wait_for(lambda lines: "subscribed true" in lines, "the program notes the subscription")
+        check_idle(program.child.pid)
+        same(bytes.fromhex(do(FIRST, "read", uuid="2A1C")), READ, "value that the program returns")
         do(FIRST, "disconnect")
 
 
