@@ -397,6 +397,13 @@ import Testing
 
     // MARK: Changes of the services
 
+    /// What the program has found can be found again, and is used.
+    private func discoverAndRead(_ link: Bench.Link, _ bench: Bench) async throws {
+        let value = try #require(try await bench.discover(link.peripheral, link.recorder)[Self.one])
+        link.peripheral.readValue(for: value)
+        try await link.recorder.wait(for: "didUpdateValueFor FFF1 [7]")
+    }
+
     /// A peer that announces changes, and the handle with which it does.
     private func announcer(_ bench: Bench) async throws -> (Bench.Link, AttributeHandle) {
         let link = try await connect(
@@ -446,13 +453,11 @@ import Testing
             #expect(requests.withLock { $0 } <= 3_000)
             #expect(link.recorder.count(of: "didModifyServices [\"FFF0\"]") == 1)
             #expect(link.recorder.count(of: "didDisconnect") == 0)
-            let again = try #require(try await bench.discover(link.peripheral, link.recorder)[Self.one])
-            link.peripheral.readValue(for: again)
-            try await link.recorder.wait(for: "didUpdateValueFor FFF1 [7]")
+            try await discoverAndRead(link, bench)
         }
     }
 
-    /// The peer announces it before its response to the first request. What the program has found can be found again.
+    /// The peer announces it before its response to the first request.
     @Test(.row("G20")) func aChangeInTheMiddleOfADiscoveryIsReported() async throws {
         try await Bench.run { bench in
             let (link, handle) = try await announcer(bench)
@@ -474,9 +479,7 @@ import Testing
             #expect(isAnnounced.withLock { $0 })
             #expect(link.recorder.count(of: "didDiscoverServices") == 1)
             #expect(link.recorder.count(of: "didDisconnect") == 0)
-            let again = try #require(try await bench.discover(link.peripheral, link.recorder)[Self.one])
-            link.peripheral.readValue(for: again)
-            try await link.recorder.wait(for: "didUpdateValueFor FFF1 [7]")
+            try await discoverAndRead(link, bench)
         }
     }
 

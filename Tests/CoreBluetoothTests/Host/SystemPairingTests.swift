@@ -440,19 +440,32 @@ import Testing
         }
     }
 
+    /// A side with private addresses and the identity address 11:22:33:44:55:C6.
+    private static var withIdentity: VirtualSecurity {
+        let identity = PeerID(address: BluetoothAddress(rawValue: 0x1122_3344_55C6), type: .public)
+        var security = VirtualSecurity()
+        security.identity = VirtualIdentity(identity, key: Array(0x20...0x2F))
+        return security
+    }
+
+    /// Connects a lock with private addresses, which pairs, and disconnects it.
+    private func bondOnce(
+        _ bench: Bench
+    ) async throws -> (VirtualPeripheral, CBCentralManager, CallbackRecorder, CBPeripheral) {
+        let device = await bench.radio.add(Self.lock(Self.withIdentity))
+        _ = await bench.radio.rotateAddress(of: device)
+        let (manager, recorder, peripheral, value) = try await connect(bench)
+        peripheral.readValue(for: value)
+        try await recorder.wait(for: "didUpdateValueFor FFF1 [7]")
+        manager.cancelPeripheralConnection(peripheral)
+        try await recorder.wait(for: "didDisconnect nil")
+        return (device, manager, recorder, peripheral)
+    }
+
     @Test func s12ABondedDeviceKeepsItsIdentifier() async throws {
         let folder = try Folder()
         try await Bench.run(Bench.settings(pairingIn: folder)) { bench in
-            let identity = PeerID(address: BluetoothAddress(rawValue: 0x1122_3344_55C6), type: .public)
-            var security = VirtualSecurity()
-            security.identity = VirtualIdentity(identity, key: Array(0x20...0x2F))
-            let device = await bench.radio.add(Self.lock(security))
-            _ = await bench.radio.rotateAddress(of: device)
-            let (manager, recorder, peripheral, value) = try await connect(bench)
-            peripheral.readValue(for: value)
-            try await recorder.wait(for: "didUpdateValueFor FFF1 [7]")
-            manager.cancelPeripheralConnection(peripheral)
-            try await recorder.wait(for: "didDisconnect")
+            let (device, manager, recorder, _) = try await bondOnce(bench)
             for _ in 0..<2 {
                 _ = await bench.radio.rotateAddress(of: device)
                 recorder.forget()
@@ -470,16 +483,7 @@ import Testing
     @Test func s12ABondedDeviceIsConnectedByItsIdentifierAfterARestart() async throws {
         let folder = try Folder()
         try await Bench.run(Bench.settings(pairingIn: folder)) { bench in
-            let identity = PeerID(address: BluetoothAddress(rawValue: 0x1122_3344_55C6), type: .public)
-            var security = VirtualSecurity()
-            security.identity = VirtualIdentity(identity, key: Array(0x20...0x2F))
-            let device = await bench.radio.add(Self.lock(security))
-            _ = await bench.radio.rotateAddress(of: device)
-            let (manager, recorder, peripheral, value) = try await connect(bench)
-            peripheral.readValue(for: value)
-            try await recorder.wait(for: "didUpdateValueFor FFF1 [7]")
-            manager.cancelPeripheralConnection(peripheral)
-            try await recorder.wait(for: "didDisconnect nil")
+            let (device, _, _, peripheral) = try await bondOnce(bench)
             await bench.time.settle()
             let rest = try Folder(copyOf: folder)
             let ofIdentity = try #require(UUID(uuidString: "42415245-424C-8000-8045-1122334455C6"))
@@ -589,9 +593,7 @@ import Testing
     @Test func s12ABondedCentralHasOneIdentifierOnEachLink() async throws {
         let folder = try Folder()
         try await Bench.run(Bench.settings(pairingIn: folder) { $0.allowsCentrals = true }) { bench in
-            let identity = PeerID(address: BluetoothAddress(rawValue: 0x1122_3344_55C6), type: .public)
-            var security = VirtualSecurity()
-            security.identity = VirtualIdentity(identity, key: Array(0x20...0x2F))
+            let security = Self.withIdentity
             let addresses = (1...3).map { Self.privateAddress(of: security, UInt32($0)) }
             let (manager, recorder) = try await offerSealed(bench)
             let phone = await bench.radio.addCentral(as: addresses[0])
