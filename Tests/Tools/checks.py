@@ -13,8 +13,8 @@ optimised (all Swift tests in a release build).
 With SAMPLE=1, as on the build machine, whose time is limited: `sanitized` and `fuzz` are left out, the simulation plays a tenth of
 its seeds, and of the group of kernel tests that runs on a second kernel those tests run that meet a difference of the two.
 
-A step's whole output goes to .build/checks/STEP.log; what failed or was skipped is shown. A failed step does not stop the
-next one. Status 0: nothing failed; on a build machine (CI=true) a skipped test counts as a failure too.
+A step's whole output goes to .build/checks/STEP.log; what failed or was skipped is shown, and what failed is in
+.build/checks/failures at the end. A failed step does not stop the next one. Status 0: nothing failed; on a build machine (CI=true) a skipped test counts as a failure too.
 """
 
 import contextlib
@@ -476,14 +476,22 @@ def main(names):
     if allowed != resource.RLIM_INFINITY:
         wanted = max(allowed, 16_384)
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most))
-    total, done = Tally(), []
+    total, done, failures = Tally(), [], []
     beside = None
+
+    def finish(run):
+        tally = run.finish()
+        total.add(tally)
+        if tally.failed:
+            # The names of the tests last: of a long output the end is what is looked at.
+            shown = sorted(run.shown, key=lambda line: "✘" in line or line.startswith("not ok"))
+            failures.extend(f"{run.name}: {line}\n" for line in shown)
 
     def step(name):
         print(f"{name:<10} ...", flush=True)
         run = Run(name, done)
         run.perform()
-        total.add(run.finish())
+        finish(run)
 
     if SAMPLE:
         names = [name for name in names if name not in ("sanitized", "fuzz")]
@@ -514,7 +522,8 @@ def main(names):
         beside.perform(True)
         for lane in lanes:
             lane.join()
-        total.add(beside.finish())
+        finish(beside)
+    (LOGS / "failures").write_text("".join(failures))
     (LOGS / "summary").write_text(f"{total}\n")
     print(total, flush=True)
     if STRICT and total.skipped and not total.failed:
