@@ -39,7 +39,7 @@ def types_of_keys():
 
 @test
 def the_adapter_is_switched_off_and_on_once():
-    """G01: an adapter that another program switched on without the management interface."""
+    """K01: an adapter that another program switched on without the management interface."""
     replug()
     control(HCI_UP)
     same(kernel_pairs(), [], "channels of the Security Manager before")
@@ -59,7 +59,7 @@ def the_adapter_is_switched_off_and_on_once():
 
 @test
 def just_works_makes_a_bond_that_is_stored():
-    """G02, with LE Secure Connections and without."""
+    """K02, with LE Secure Connections and without."""
     for is_secure, kinds in (True, {SECURE}), (False, {LEGACY, LEGACY_OF_RESPONDER}):
         forget_everything()
         tell(sc=is_secure)
@@ -78,7 +78,7 @@ def just_works_makes_a_bond_that_is_stored():
 
 @test
 def a_bond_outlives_the_process_and_the_adapter():
-    """G06: no packet of the Security Manager, and none unencrypted, on each later link."""
+    """K06: no packet of the Security Manager, and none unencrypted, on each later link."""
     with beginning() as trial:
         trial.connect()
         trial.pair()
@@ -99,7 +99,7 @@ def a_bond_outlives_the_process_and_the_adapter():
 @row("S01")
 @test
 def a_channel_to_a_bonded_lock_is_encrypted():
-    """G06: at the level of the bond, which the kernel has already; so there is no packet of the Security Manager."""
+    """K06: at the level of the bond, which the kernel has already; so there is no packet of the Security Manager."""
     for io, *words in (NOTHING,), (DISPLAY, "enter", "reply=123456"):
         forget_everything()
         tell(io=io)
@@ -146,19 +146,19 @@ def try_all_methods(is_secure):
 
 @test
 def each_agent_pairs_as_the_capabilities_say():
-    """G03 with LE Secure Connections."""
+    """K03 with LE Secure Connections."""
     try_all_methods(True)
 
 
 @test
 def each_agent_pairs_as_the_capabilities_say_in_legacy_pairing():
-    """G03 without."""
+    """K03 without."""
     try_all_methods(False)
 
 
 @test
 def a_pairing_that_cannot_be_protected_makes_no_key():
-    """G04: the lock has neither input nor output."""
+    """K04: the lock has neither input nor output."""
     log = LockLog()
     with beginning() as trial:
         trial.connect()
@@ -171,7 +171,7 @@ def a_pairing_that_cannot_be_protected_makes_no_key():
 @row("S14")
 @test
 def a_pairing_that_somebody_refuses_leaves_nothing():
-    """G05: the passkey, our user, the lock, nobody, and a cancelled task; and the next pairing works."""
+    """K05: the passkey, our user, the lock, nobody, and a cancelled task; and the next pairing works."""
     with beginning() as trial:
         def after(orders, words, code, link_stays):
             tell(**orders)
@@ -199,7 +199,7 @@ def a_pairing_that_somebody_refuses_leaves_nothing():
 @row("S15")
 @test
 def a_link_that_ends_in_a_pairing_leaves_nothing():
-    """G05: in each phase, at packets of both; last, when the link is encrypted and keys are distributed."""
+    """K05: in each phase, at packets of both; last, when the link is encrypted and keys are distributed."""
     with beginning() as trial:
         for packet in REQUEST, PUBLIC_KEY, CONFIRM, RANDOM, CHECK, IDENTITY:
             tell(drop_at=packet)
@@ -214,7 +214,7 @@ def a_link_that_ends_in_a_pairing_leaves_nothing():
 @row("S01", "S02")
 @test
 def a_lock_that_has_lost_its_key_is_neither_believed_nor_paired():
-    """G07: and sends notifications as soon as the link is up, as in BLESA."""
+    """K07: and sends notifications as soon as the link is up, as in BLESA."""
     with beginning() as trial:
         trial.connect()
         trial.pair()
@@ -233,7 +233,7 @@ def a_lock_that_has_lost_its_key_is_neither_believed_nor_paired():
 @row("S02")
 @test
 def a_lock_with_another_key_is_not_paired():
-    """G09."""
+    """K09."""
     with beginning() as trial:
         trial.connect()
         trial.pair()
@@ -278,7 +278,7 @@ def a_bond_that_a_lock_has_lost_is_replaced_by_a_connect():
 @row("S03")
 @test
 def keys_that_another_program_has_removed_are_not_made_again():
-    """G08: after our list was loaded, and before the link is up. The next link has the key again."""
+    """K08: after our list was loaded, and before the link is up. The next link has the key again."""
     # Else a lock that may have changed its address is listened for first.
     tell(identity=False)
     with beginning() as trial, Management() as others:
@@ -303,7 +303,7 @@ def keys_that_another_program_has_removed_are_not_made_again():
 @row("S04")
 @test
 def requests_of_strangers_for_a_pairing_are_refused():
-    """G10: with the bonding bit and without, once and fifty times."""
+    """K10: with the bonding bit and without, once and fifty times."""
     with beginning() as trial:
         for orders in {"requests": 1}, {"requests": 1, "bonding": False}, {"requests": 50, "bonding": True}:
             log = LockLog()
@@ -320,7 +320,7 @@ def requests_of_strangers_for_a_pairing_are_refused():
 @row("S04")
 @test
 def requests_without_end_take_no_memory():
-    """G10."""
+    """K10."""
     def memory():
         lines = Path(f"/proc/{trial.child.pid}/status").read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
@@ -349,28 +349,28 @@ def requests_without_end_take_no_memory():
 @row("S04")
 @test
 def requests_at_any_moment_change_nothing():
-    """G21: with the three after it a hundred links, on which the lock asks for security while this side encrypts."""
+    """K21: with the three after it a hundred links, on which the lock asks for security while this side encrypts."""
     return race(0)
 
 
 @row("S04")
 @test
 def requests_two_turns_later_change_nothing():
-    """G21."""
+    """K21."""
     return race(2)
 
 
 @row("S04")
 @test
 def requests_five_turns_later_change_nothing():
-    """G21."""
+    """K21."""
     return race(5)
 
 
 @row("S04")
 @test
 def requests_seven_turns_later_change_nothing():
-    """G21."""
+    """K21."""
     return race(7)
 
 
@@ -409,7 +409,7 @@ def race(first):
 @row("S04")
 @test
 def requests_of_bonded_locks_change_nothing():
-    """G10: beside our own encryption, asking for the same and for more."""
+    """K10: beside our own encryption, asking for the same and for more."""
     with beginning() as trial:
         trial.connect()
         trial.pair()
@@ -429,7 +429,7 @@ def requests_of_bonded_locks_change_nothing():
 @row("S06")
 @test
 def short_keys_are_refused():
-    """G11."""
+    """K11."""
     with beginning() as trial:
         for size in 7, 15:
             tell(size=size)
@@ -445,7 +445,7 @@ def short_keys_are_refused():
 @row("S11")
 @test
 def a_lock_with_private_addresses_is_one_lock():
-    """G12."""
+    """K12."""
     tell(privacy=True)
     with beginning() as trial:
         address, identity = trial.do("find Lock").split()
@@ -488,7 +488,7 @@ def a_lock_that_another_program_has_paired_is_read_by_its_private_address():
 @row("S11")
 @test
 def a_session_stays_with_a_lock_that_changes_its_address():
-    """G12: each time the link is lost."""
+    """K12: each time the link is lost."""
     tell(privacy=True)
     with beginning() as trial:
         address, _ = trial.do("find Lock").split()
@@ -516,7 +516,7 @@ def a_session_stays_with_a_lock_that_changes_its_address():
 @row("S11")
 @test
 def a_private_address_without_the_key_proves_nothing():
-    """G13: an address that another device repeats."""
+    """K13: an address that another device repeats."""
     tell(privacy=True)
     with beginning() as trial:
         address, _ = trial.do("find Lock").split()
@@ -533,7 +533,7 @@ def a_private_address_without_the_key_proves_nothing():
 @row("S10")
 @test
 def a_lock_that_hides_its_identity_is_not_bonded():
-    """G14: its link is encrypted all the same."""
+    """K14: its link is encrypted all the same."""
     tell(privacy=True, identity=False)
     with beginning() as trial:
         address, _ = trial.do("find Lock").split()
@@ -545,7 +545,7 @@ def a_lock_that_hides_its_identity_is_not_bonded():
 
 @test
 def a_forgotten_bond_is_nowhere():
-    """G15: while connected, while pairing, and of a stranger."""
+    """K15: while connected, while pairing, and of a stranger."""
     with beginning() as trial:
         trial.do(f"forget {LOCK}")
         trial.connect()
@@ -571,7 +571,7 @@ def a_forgotten_bond_is_nowhere():
 
 @test
 def a_killed_program_leaves_the_old_bond_or_the_new_one():
-    """G16: at packets of a pairing, and while it is stored."""
+    """K16: at packets of a pairing, and while it is stored."""
     def consistent():
         with beginning(keep=True) as trial:
             bonds = [bond[0] for bond in trial.bonds()]
@@ -596,7 +596,7 @@ def a_killed_program_leaves_the_old_bond_or_the_new_one():
 
 @test
 def a_program_killed_at_the_question_of_a_replacement_keeps_the_old_bond():
-    """G16: the kernel waits for the reply, for as long as a pairing may take."""
+    """K16: the kernel waits for the reply, for as long as a pairing may take."""
     def asked(trial, log, old):
         trial.wait_for(lambda lines: "asked enter" in lines, "the question")
 
@@ -607,41 +607,41 @@ def a_program_killed_at_the_question_of_a_replacement_keeps_the_old_bond():
 
 @test
 def a_program_killed_at_the_request_of_a_replacement_leaves_one_bond():
-    """G16."""
+    """K16."""
     return kill_at_a_packet_of_a_replacement("heard", REQUEST)
 
 
 @test
 def a_program_killed_at_the_public_key_of_a_replacement_leaves_one_bond():
-    """G16."""
+    """K16."""
     return kill_at_a_packet_of_a_replacement("heard", PUBLIC_KEY)
 
 
 @row("S15")
 @test
 def a_program_killed_at_the_check_of_a_replacement_leaves_one_bond():
-    """G16: the kernel goes on without the program."""
+    """K16: the kernel goes on without the program."""
     return kill_at_a_packet_of_a_replacement("heard", CHECK, goes_on=True)
 
 
 @row("S15")
 @test
 def a_program_killed_at_the_identity_in_a_replacement_leaves_one_bond():
-    """G16: while keys are distributed."""
+    """K16: while keys are distributed."""
     return kill_at_a_packet_of_a_replacement("sent", IDENTITY, goes_on=True)
 
 
 @row("S15")
 @test
 def a_program_killed_at_the_end_of_a_replacement_leaves_one_bond():
-    """G16: the lock has the new key."""
+    """K16: the lock has the new key."""
     _, result = kill_in_a_replacement(lambda trial, log, old: log.wait("paired"))
     return result
 
 
 @test
 def a_program_killed_after_it_has_stored_a_replacement_keeps_the_new_bond():
-    """G16."""
+    """K16."""
     def stored_the_new_one(trial, log, old):
         until(lambda: stored_keys() != [old], "no new key is stored")
 
@@ -699,7 +699,7 @@ def kill_in_a_replacement(moment, *words, io=NOTHING, goes_on=False):
 
 @test
 def a_bond_that_cannot_be_stored_is_undone():
-    """G17: on a full disk, and on one that is read-only."""
+    """K17: on a full disk, and on one that is read-only."""
     STORE.mkdir(exist_ok=True, mode=0o700)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k,mode=700", "none", STORE], check=True)
     try:
@@ -756,7 +756,7 @@ def paired():
 
 @test
 def a_thousand_bonds_are_loaded():
-    """G18."""
+    """K18."""
     header, bond, _ = paired().splitlines()
     body = "\n".join([header, bond, *(bond_line(number, bond) for number in range(1, 1024))]) + "\n"
     store(f"{body}checksum {zlib.crc32(body.encode()):08x}\n")
@@ -772,7 +772,7 @@ def a_thousand_bonds_are_loaded():
 
 @test
 def damaged_files_are_set_aside():
-    """G18: cut, changed, readable by others, or a link."""
+    """K18: cut, changed, readable by others, or a link."""
     text = paired()
     for damage in text[:len(text) // 2], text.replace("level=2", "level=4"):
         store(damage)
@@ -807,7 +807,7 @@ def unprivileged():
 
 @test
 def a_pairing_needs_a_privilege_and_nothing_else_does():
-    """G20: without CAP_NET_ADMIN."""
+    """K20: without CAP_NET_ADMIN."""
     shutil.rmtree(USERS, ignore_errors=True)
     USERS.mkdir(mode=0o700)
     with unprivileged() as trial:
@@ -820,13 +820,13 @@ def a_pairing_needs_a_privilege_and_nothing_else_does():
 
 @test
 def a_bond_is_used_without_that_privilege():
-    """G20: this library has the controller encrypt, with the key from the disk; the kernel has none."""
+    """K20: this library has the controller encrypt, with the key from the disk; the kernel has none."""
     use_without_privilege(True)
 
 
 @test
 def a_legacy_bond_is_used_without_that_privilege():
-    """G20: without LE Secure Connections."""
+    """K20: without LE Secure Connections."""
     use_without_privilege(False)
 
 
@@ -862,7 +862,7 @@ def use_without_privilege(is_secure):
 
 @test
 def a_slow_pairing_and_a_bonded_lock_do_not_disturb_each_other():
-    """G22."""
+    """K22."""
     with beginning() as trial:
         trial.connect(LATCH)
         trial.pair(peer=LATCH)
@@ -891,7 +891,7 @@ def a_slow_pairing_and_a_bonded_lock_do_not_disturb_each_other():
 
 @test
 def bonds_outlive_the_power():
-    """G23: off and on by another program, and rfkill."""
+    """K23: off and on by another program, and rfkill."""
     with beginning() as trial, Management() as others:
         trial.connect()
         trial.pair()
@@ -918,7 +918,7 @@ def bonds_outlive_the_power():
 
 @test
 def data_from_elsewhere_authenticate():
-    """G24: out of band, right and wrong."""
+    """K24: out of band, right and wrong."""
     tell(oob=True, share=True)
     shared = LockLog.__new__(LockLog)
     shared.path, shared.start = Path("/run/vm/peers/Lock.log"), 0
@@ -938,7 +938,7 @@ def data_from_elsewhere_authenticate():
 @row("S03")
 @test
 def bluetoothd_that_begins_later_is_noticed_and_changes_no_bond():
-    """G19: it empties the kernel's lists and lets every peer bond."""
+    """K19: it empties the kernel's lists and lets every peer bond."""
     with beginning() as trial:
         trial.do("events")
         trial.connect()
@@ -959,7 +959,7 @@ def bluetoothd_that_begins_later_is_noticed_and_changes_no_bond():
 @row("S03")
 @test
 def bluetoothd_that_was_there_before_is_noticed_and_changes_no_bond():
-    """G19: and a pairing beside it makes a bond, or says why not."""
+    """K19: and a pairing beside it makes a bond, or says why not."""
     with beginning() as trial:
         trial.connect()
         trial.pair()

@@ -176,7 +176,7 @@ def a_peripheral_is_on_air_again_after_a_night():
 @row("O19")
 @test
 def bonds_outlive_a_night():
-    """G23: the kernel ends the link before it sleeps; the next one is encrypted with the stored key, without a pairing."""
+    """K23: the kernel ends the link before it sleeps; the next one is encrypted with the stored key, without a pairing."""
     locks.forget_everything()
     with locks.beginning() as trial:
         trial.connect()
