@@ -9,7 +9,8 @@
 //   control a terminal: every text passes `ScreenLine.add`.
 // - No two rows have the same handle, whatever the peer declares.
 // - There is at most one operation of an attribute at a time; the keys for another one wait for its end.
-// - Without a link nothing is requested but a connection. In a recording nothing is requested at all, and it says so.
+// - Without a link nothing is requested but a connection. In a recording nothing is requested at all, and a notice
+//   states that.
 // - What the peer has sent stays on the screen after the link has ended.
 //
 // The owner shows it and carries out its requests, see `LiveScreen` and `LinkDriver`; `BrowseView` draws its frames.

@@ -13,12 +13,12 @@ struct Bonds: ParsableCommand {
               blescan bonds --bonds /var/lib/gateway/bonds
 
             Those of all adapters, also while another program uses them. No key is
-            shown. A line that says `rejected by the peer` is a bond that the peer has
-            lost: forget it, and pair again.
+            shown. A line with `rejected by the peer` is a bond that the peer has lost:
+            forget it, and pair again.
 
             A warning names the files to which damaged bonds were moved. As long as
             they are there, no command connects to a device without a bond, unless
-            --pair or --no-bond says how, and no program pairs one on demand. Pair
+            --pair or --no-bond specifies how, and no program pairs one on demand. Pair
             what is missing, then remove the files.
             """)
 

@@ -21,8 +21,8 @@ struct Notify: AsyncParsableCommand {
               blescan notify demo:uart nordic-uart-tx --mtu 23 -n 2 \\
                   --after 0x0008=0102030405060708090a0b0c0d0e0f101112131415
 
-            Where several attributes are named, each line says which one its value is
-            of. One that cannot be subscribed to ends the command before any value
+            Where several attributes are named, each line names the one that its value
+            is of. One that cannot be subscribed to ends the command before any value
             is printed.
 
             A peer may send several values for one write, as most battery monitors do.

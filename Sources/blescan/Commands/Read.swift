@@ -21,7 +21,7 @@ struct Read: AsyncParsableCommand {
               blescan read demo:long-value fff1 --raw > value.bin
 
             A service stands for all its values that can be read. Where several values
-            are requested, each line says which one it is. One that cannot be read is
+            are requested, each line shows which one it is. One that cannot be read is
             reported, and the others are read; the status is that of the first failure.
 
             On a terminal, a value of more than 32 bytes is printed as a table of its

@@ -21,7 +21,7 @@ struct Scan: AsyncParsableCommand {
             Elsewhere, and with --plain, --format, --json, --heartbeat, --each or
             --count, what is heard is printed, one line each time.
 
-            Every JSON object says which scanner heard it, when, and how many reports
+            Every JSON object shows which scanner heard it, when, and how many reports
             were dropped before it because the reader was too slow.
 
             A bonded device that changes its private address is one device, with its

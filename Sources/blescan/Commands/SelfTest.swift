@@ -27,11 +27,11 @@ struct SelfTest: AsyncParsableCommand {
             Nothing of your machine's Bluetooth may be in use meanwhile: the adapter is
             switched off and on, and links and scans of other programs would end. Its
             power, its scans and its links are left as they were found; the kernel lists
-            an adapter that it has switched on as bondable. A check that cannot run says
-            why.
+            an adapter that it has switched on as bondable. A check that cannot run
+            reports why.
 
             The report, one JSON object with --json, holds all values; with --redact it
-            has no addresses. Docs/users/adapters.md says how to contribute one.
+            has no addresses. Docs/users/adapters.md describes how to contribute one.
 
             The verdict of a check is fit, remark (it works with a restriction, which
             the last lines state), UNFIT, not run, or note: values without a judgement,

@@ -124,7 +124,7 @@ struct Serve: AsyncParsableCommand {
                 let central = Central.ofCommand(configuration)
                 let adapters = (try? Central.adapters()) ?? []
                 let store = try command.subscriptionStore(of: adapters)
-                // Without any adapter the command fails at once, and its error says why.
+                // Without any adapter the command fails at once, and its error has the reason.
                 if command.usesBonds, store == nil, !adapters.isEmpty {
                     notes.warn("what centrals subscribe to is not kept for the next run: no adapter was found")
                 }

@@ -128,7 +128,7 @@ struct Talk: AsyncParsableCommand {
             group.cancelAll()
             guard case .some(let reason) = first else { return }
             try Task.checkCancellation()
-            // The operation that it has ended says more.
+            // The error of the operation that it has ended has more detail.
             do {
                 _ = try await group.next()
             } catch let error as BLEError where error.code == .disconnected {

@@ -122,7 +122,7 @@ struct NotAnAttribute: Error, CustomStringConvertible {
 extension NotAnAttribute {
     private static let unknownName = "no characteristic has such a name"
 
-    /// A defect that says what is right.
+    /// A defect with a remedy.
     fileprivate init(_ reason: String, _ remedy: Remedy) {
         self.init(description: reason + ".", reason: reason, remedy: remedy)
     }

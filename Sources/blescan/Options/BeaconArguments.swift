@@ -83,7 +83,7 @@ enum EddystoneArgument: Hashable, Sendable {
             "write for example 2950/21.5/1000/3600.")
     }
 
-    /// Whether the frame says how strong it is.
+    /// Whether the frame states a power.
     var statesPower: Bool {
         if case .telemetry = self { return false }
         return true

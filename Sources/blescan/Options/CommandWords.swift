@@ -5,7 +5,7 @@ import FoundationEssentials
 /// The command line word by word, for the message about one that the parser has refused: the parser reports the first
 /// word that it cannot place, which is often the value of an option that does not exist.
 struct CommandWords {
-    /// What the parser says about a command.
+    /// What the parser reports about a command.
     private struct Command: Decodable {
         struct Argument: Decodable {
             struct Name: Decodable {

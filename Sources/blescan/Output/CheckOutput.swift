@@ -91,7 +91,7 @@ struct CheckOutput {
 }
 
 extension Dialogue {
-    /// Whether the recorded program was the server alone. A trace has no header that says so, but its packets do.
+    /// Whether the recorded program was the server alone. A trace has no header that indicates it, but its packets do.
     fileprivate var isServed: Bool {
         if RecordedLink(self).isServed { return true }
         let directions = steps.compactMap { step -> Bool? in

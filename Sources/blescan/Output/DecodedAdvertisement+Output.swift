@@ -5,7 +5,7 @@ extension DecodedAdvertisement {
     /// The decoded data on one line; characters that could control the terminal are spelled out.
     var line: String { description.printable }
 
-    /// Whether there is a number with a unit that tells more than the state of the sender itself.
+    /// Whether there is a number with a unit that describes more than the state of the sender itself.
     var hasMeasurement: Bool {
         fields.contains { $0.number != nil && !$0.unit.isEmpty && !$0.isOfSender }
     }

@@ -3,8 +3,8 @@ import BLEProfiles
 
 /// What a device advertises, in words: measurements first, then other decoded data, at last UUIDs.
 ///
-/// Many devices alternate between several advertisements. What one of them said stays while the others are heard, so
-/// that the words are steady.
+/// Many devices alternate between several advertisements. What one of them contained stays while the others are heard,
+/// so that the words are steady.
 struct DeviceData: Sendable {
     private struct Entry {
         let kind: String
@@ -37,7 +37,7 @@ struct DeviceData: Sendable {
         take(scanResult)
     }
 
-    /// Adds what a newer report says.
+    /// Adds what a newer report contains.
     mutating func take(_ scanResult: ScanResult) {
         let now = scanResult.lastSeen
         services = scanResult.serviceUUIDs
@@ -61,7 +61,7 @@ struct DeviceData: Sendable {
         }
     }
 
-    /// A report was heard again that says the same as the newest one.
+    /// A report was heard again that contains the same as the newest one.
     mutating func repeated(at now: BootInstant) {
         for index in entries.indices where current.contains(entries[index].kind) { entries[index].lastSeen = now }
     }

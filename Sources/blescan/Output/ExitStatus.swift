@@ -91,7 +91,7 @@ struct Failure: Error, Hashable {
     let status: ExitStatus
     /// Whether results, or a recording, could not be written. The status of that is the one of a lost link.
     let isOfWriting: Bool
-    /// The cause, where failures of the library have a code for it; `nil` if the status says enough.
+    /// The cause, where failures of the library have a code for it; `nil` if the status is specific enough.
     let cause: Cause?
 
     /// A cause that has a code of its own. One byte: the compiler of Swift 6.3 crashes on larger failures in release

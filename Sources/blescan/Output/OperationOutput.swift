@@ -15,7 +15,7 @@ struct OperationOutput: Sendable {
     let peer: String
     let form: Form
     var look = ScreenLook.plain
-    /// Whether every object says which operation it is the result of.
+    /// Whether every object names the operation that it is the result of.
     var namesOperations = false
     /// The number of columns that lines for users fit, which are broken between words; `nil` for another output than a
     /// terminal, whose reader may be a script.
@@ -28,8 +28,8 @@ struct OperationOutput: Sendable {
 
     /// Returns the line about a value that was read; `label` is in front of it.
     ///
-    /// - Parameter isTimed: Whether a line for users says when, because there are others about the same value; tables
-    ///   and objects always do.
+    /// - Parameter isTimed: Whether a line for users has the time, because there are others about the same value;
+    ///   tables and objects always do.
     func line(
         ofReading value: [UInt8], at handle: AttributeHandle, _ uuid: BluetoothUUID?, label: String?,
         isTimed: Bool = false

@@ -35,8 +35,8 @@ struct ScanLines {
     private var sequence = 0
     /// The number of reports that were dropped because the reader was too slow.
     var dropped = 0
-    /// The last line about each device without its time, if lines that say nothing new are left out.
-    private var said: [AdvertiserID: Int]?
+    /// The last line about each device without its time, if lines without news are left out.
+    private var lastLines: [AdvertiserID: Int]?
     /// The devices that have had a line, if those without a measurement have none.
     private var measuring: Set<AdvertiserID> = []
     /// The number of devices that are remembered, as many as a scan has.
@@ -59,7 +59,7 @@ struct ScanLines {
         self.look = look
         self.onlySensors = onlySensors
         self.each = each
-        said = each != .packet && (format == .plain || format == .csv) ? [:] : nil
+        lastLines = each != .packet && (format == .plain || format == .csv) ? [:] : nil
         self.format = format
         self.fields = fields
         comparedFields = fields.filter { ![.time, .event].contains($0) && ($0 != .rssi || comparesRSSI) }
@@ -120,13 +120,13 @@ struct ScanLines {
     }
 
     private mutating func isNews(_ scanResult: ScanResult) -> Bool {
-        guard said != nil else { return true }
-        if said?.count == Self.mostDevices { said?.removeAll(keepingCapacity: true) }
+        guard lastLines != nil else { return true }
+        if lastLines?.count == Self.mostDevices { lastLines?.removeAll(keepingCapacity: true) }
         let words =
             format == .csv
             ? CSVLine.bytes(scanResult, comparedFields, event: .updated, at: "").hashValue
             : PlainLine.contents(of: scanResult).hashValue
-        return said?.updateValue(words, forKey: scanResult.id) != words
+        return lastLines?.updateValue(words, forKey: scanResult.id) != words
     }
 
     /// Returns the heartbeat line; `nil` if the format has none.

@@ -120,7 +120,7 @@ struct ScanScreen: Sendable {
     /// The reason that the last key could do nothing, or what it has changed, until the next key.
     private(set) var notice: String?
 
-    /// Creates an empty table. With `onlySensors` the mode in its heading says so.
+    /// Creates an empty table. With `onlySensors` the mode in its heading indicates that.
     init(_ heading: Heading, _ look: ScreenLook, onlySensors: Bool = false, columns: Int = 80, rows: Int = 24) {
         self.heading = heading
         if onlySensors { self.heading.mode += " of sensors" }
@@ -171,7 +171,7 @@ struct ScanScreen: Sendable {
     /// No report follows that could move the rows: each has its average, and they are sorted for good.
     ///
     /// - Parameters:
-    ///   - mode: What the heading says in place of the mode.
+    ///   - mode: What the heading shows in place of the mode.
     ///   - brief: The same for a narrow screen.
     mutating func finish(_ mode: String, brief: String, at now: BootInstant) {
         (heading.mode, heading.brief) = (mode, brief)

@@ -5,7 +5,7 @@ import BareBLETestKit
 import FoundationEssentials
 
 /// A virtual machine with one adapter that imitates a controller, and devices around it, for `--adapter demo:NAME`. The
-/// name may be that of a file, `REPORT.json`, with a report of the self-test: the controller behaves as that says.
+/// name may be that of a file, `REPORT.json`, with a report of the self-test: the controller behaves as reported.
 enum SelfTestDemo {
     /// The imitations, as on the command line.
     static var allNames: [String] { VirtualPersonality.all.map { "demo:\($0.name)" } }

@@ -2,7 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 
-// S01 to S04: what the controller is, how it responds, what it says it can do, and what the kernel makes of that.
+// S01 to S04: what the controller is, how it responds, what it reports as supported, and what the kernel makes of that.
 
 // MARK: - S01
 
@@ -322,7 +322,7 @@ extension SelfTestRunner {
     func powerCycle() async throws(SelfTestEnd) -> SelfTestPowerFailure? {
         if Task.isCancelled { throw .interrupted }
         let failure = await access.cyclePower()
-        // That says nothing of how it is switched.
+        // If the adapter is gone, the failure is no evidence of how it is switched.
         if failure != nil, (try? machine.system.info(adapter.index)) == nil { throw access.endWithoutPower }
         return failure
     }

@@ -1,4 +1,4 @@
-/// What a check says of the adapter.
+/// The result of a check of the adapter.
 enum SelfTestVerdict: String, Hashable, Comparable, Sendable {
     /// It could not run; the text has the reason.
     case notRun = "not-run"
@@ -43,7 +43,7 @@ struct SelfTestJudgement: Hashable, Sendable {
     /// A check that could not run.
     static func notRun(_ reason: String) -> SelfTestJudgement { SelfTestJudgement(.notRun, reason) }
 
-    /// Adds a remark, and makes the verdict as bad as it says.
+    /// Adds a remark, and makes the verdict at least as bad as `verdict`.
     mutating func remark(_ remark: String, _ quirks: String..., verdict: SelfTestVerdict = .remark) {
         self.verdict = max(self.verdict, verdict)
         remarks.append(remark)

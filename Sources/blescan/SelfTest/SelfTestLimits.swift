@@ -390,7 +390,7 @@ extension SelfTestRunner {
         var measured = SelfTestPowerCycles()
         for _ in 0..<3 {
             if let failure = try await powerCycle() {
-                // That says nothing of the controller.
+                // That is no evidence about the controller.
                 if failure == .claimed {
                     return .notRun("it could not be switched off and on: \(failure)")
                 }

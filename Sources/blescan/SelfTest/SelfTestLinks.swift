@@ -27,7 +27,7 @@ struct SelfTestConnect: Hashable, Sendable {
     /// Data of the link before the event of its beginning.
     var early = 0
 
-    /// Takes what the controller has said and got meanwhile.
+    /// Takes what the controller has sent and received meanwhile.
     mutating func add(_ packets: [SelfTestChannel.Packet], since start: BootInstant) {
         var data: [ConnectionHandle: Int] = [:]
         var beginning: BootInstant?

@@ -47,7 +47,7 @@ struct SelfTestMachine: Sendable {
         return facts.has(.bondable)
     }
 
-    /// Makes an adapter bondable or not, if it is not as that says; returns `false` where the kernel refuses it.
+    /// Makes an adapter bondable or not, if it is not as `isOn` specifies; returns `false` where the kernel refuses it.
     func restoreBondable(_ isOn: Bool, _ index: UInt16) async -> Bool {
         guard let now = await isBondable(index), now != isOn else { return true }
         guard var socket = try? system.openManagement() else { return false }

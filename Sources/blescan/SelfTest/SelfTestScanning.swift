@@ -249,7 +249,7 @@ extension SelfTestHeard {
             judgement.remark("\(oversized.counted("legacy report")) with more than 31 bytes", "W24")
         }
         if malformed > 0 { judgement.remark("\(malformed.counted("event")) without their layout") }
-        // Where nothing at all is heard, that is said above.
+        // Where nothing at all is heard, that is reported above.
         for mark in expected.subtracting(marks.keys).sorted() where reports > 0 {
             judgement.remark(
                 "the \(Self.words(mark)) advertisement of the second adapter was not heard", mark == 3 ? "W23" : "W28")

@@ -4,7 +4,7 @@ import BareBLE
 
 /// A request of a central to read or write an attribute, and what became of it.
 struct ServedRequest: Hashable, Sendable {
-    /// What the response says.
+    /// What the response contains.
     enum Outcome: Hashable, Sendable {
         /// The value, or the part of it from this offset on; `nil` if the response has the values of several attributes
         /// without their lengths.
@@ -29,7 +29,7 @@ struct ServedRequestReader {
 
     /// Takes a packet of the central.
     mutating func received(_ pdu: [UInt8]) {
-        // A malformed one is refused, with a response that says so.
+        // A malformed one is refused, with a response that indicates that.
         guard let packet = try? ATTPacket(pdu) else { return }
         switch packet {
         case .readRequest, .readBlobRequest, .readByTypeRequest, .readMultipleRequest, .readMultipleVariableRequest,
