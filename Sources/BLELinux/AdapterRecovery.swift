@@ -106,8 +106,8 @@ package struct AdapterRecovery: Sendable {
         do throws(SystemCallError) {
             try power(adapter.index, false)
         } catch {
-            // An error of the driver, as for a controller that does not respond, does not keep the kernel from switching
-            // it off (`hci_dev_close_sync`).
+            // An error of the driver, as for a controller that does not respond, does not keep the kernel from
+            // switching it off (`hci_dev_close_sync`).
             let isOff = ((try? list()) ?? []).contains {
                 $0.index == adapter.index && Self.isSame($0, adapter) && !$0.isUp
             }
@@ -321,8 +321,8 @@ package struct EndSignals: Sendable {
 
     /// Has the signals wait on this thread, for good.
     ///
-    /// One that is ignored, as SIGHUP by a program that `nohup` has started, would wait like the others; it does not ask
-    /// the program to end.
+    /// One that is ignored, as SIGHUP by a program that `nohup` has started, would wait like the others; it does not
+    /// ask the program to end.
     package init(_ signals: [Int32] = [SIGINT, SIGTERM, SIGHUP]) {
         self.signals = signals.filter { !Self.isIgnored($0) }
         var mask = sigset_t()

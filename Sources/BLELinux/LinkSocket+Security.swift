@@ -56,7 +56,7 @@ extension LinkSocket {
     /// link is encrypted with a key that it has; on a connected socket it begins at once.
     ///
     /// A key that is missing, or not worth the level, makes the kernel pair. On a connected socket nothing can be read
-    /// or written until that has succeeded; if it fails, the socket is of no more use, and the kernel does not say so.
+    /// or written until that has succeeded; if it fails, the socket is of no more use, and the kernel reports nothing.
     ///
     /// - Throws: `SystemCallError`, with `EINVAL` on a connected socket whose link has the level already, or whose
     ///   adapter has no Security Manager, because it was not powered on under management.
@@ -69,8 +69,8 @@ extension LinkSocket {
             "BT_SECURITY", unsafe ble_set_option(descriptor, SOL_BLUETOOTH, BT_SECURITY, &value, size))
     }
 
-    /// Returns the level of security that the kernel wants for a channel, also while it is being opened; `nil` if that is
-    /// no channel.
+    /// Returns the level of security that the kernel wants for a channel, also while it is being opened; `nil` if that
+    /// is no channel.
     ///
     /// It is the one that was requested, until the peer refuses the channel for lack of security (LE Credit Based
     /// Connection Response, result 0x0005 or 0x0008): then it is one more than the link has, and the kernel reports the

@@ -15,8 +15,8 @@ package struct RecoveryRecord: ~Copyable {
 
     /// Creates the folder of the records, where it is missing.
     ///
-    /// - Throws: `RecoveryFailure.notPermitted` without the right; `.unavailable` where it cannot be created, as on a full
-    ///   file system: nothing was done, so that no harsher step must follow.
+    /// - Throws: `RecoveryFailure.notPermitted` without the right; `.unavailable` where it cannot be created, as on a
+    ///   full file system: nothing was done, so that no harsher step must follow.
     package static func makeFolder(_ path: String) throws(RecoveryFailure) {
         if unsafe mkdir(path, 0o755) == 0 {
             // The socket for daemons may come into it later, whatever may be created by default.

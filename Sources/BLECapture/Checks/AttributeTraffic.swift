@@ -79,7 +79,7 @@ package struct AttributeTraffic: Sendable {
             var occurrences: [Occurrence] = []
             let link = open[key] ?? linkCount
             if link == linkCount {
-                // Nothing says that this host was the peripheral.
+                // Nothing indicates that this host was the peripheral.
                 guard !isServed else {
                     ignored.insert(key)
                     return []

@@ -2,7 +2,7 @@ internal import BLECore
 
 /// Reads the packets of a pcapng file, section by section; other blocks are skipped.
 ///
-///     block: type 4 | total length 4 | body | total length 4          byte order as the section header says
+///     block: type 4 | total length 4 | body | total length 4          byte order as the section header indicates
 ///
 /// Spec: draft-ietf-opsawg-pcapng, 3 and 4.
 struct PcapNGParser: Sendable {

@@ -75,8 +75,8 @@ extension PacketPrinter {
             let text = "\(name) (\(PacketNames.hex(type)))  \(Self.meaning(structure))"
             let decoded =
                 keys.map { data.decoded(structure, with: $0, from: payload.sender) } ?? data.decoded(structure)
-            guard let says = decoded?.description else { return text }
-            return text + "  " + AdvertisedName(bytes: Array(says.utf8)).printable
+            guard let description = decoded?.description else { return text }
+            return text + "  " + AdvertisedName(bytes: Array(description.utf8)).printable
         }
         lines += data.defects.map { $0.description }
         return lines

@@ -288,8 +288,8 @@ package struct AdvertiseSession: ~Copyable {
     /// A Boolean value that indicates whether nothing runs and no command is out.
     package var isResting: Bool { entries.isEmpty && !hasCommandOut }
 
-    /// A Boolean value that indicates whether a set is on air, as far as is known. One that is put on air again at once,
-    /// after a central has connected or another program has disturbed it, counts as on air.
+    /// A Boolean value that indicates whether a set is on air, as far as is known. One that is put on air again at
+    /// once, after a central has connected or another program has disturbed it, counts as on air.
     package var isOnAir: Bool {
         guard !isAsleep else { return false }
         return entries.contains { entry in
@@ -676,7 +676,7 @@ extension AdvertiseSession {
         case .disable: controller.enable(false, entry.handle)
         case .enable: controller.enable(true, entry.handle)
         case .remove: HCICommandPacket(LERemoveAdvertisingSet(handle: entry.handle))
-        // There is one more command: `isComplete` has said so.
+        // There is one more command: `isComplete` has checked that.
         case .setUp(let count):
             entry.setUp.dropFirst(count).first ?? controller.enable(false, entry.handle)
         }
@@ -837,7 +837,7 @@ extension AdvertiseSession {
     /// The controller has disabled a set, because a central has connected.
     private mutating func centralConnected(_ index: Int, at now: BootInstant) -> [Action] {
         guard entries[index].isOn else {
-            // The response to the command that is out says less than this event.
+            // The response to the command that is out reports less than this event.
             if case .entry(entries[index].id, .enable, nil) = outstanding {
                 outstanding = .entry(entries[index].id, .enable, .connected)
             }
@@ -1013,8 +1013,8 @@ extension AdvertiseSession {
         package let maximumDataLength: Int
         private let phys: LEPHYs
 
-        /// Sets need the feature, and the commands where the controller lists them. Without what the controller says of
-        /// its sets, their number is found out by trying, and they have 31 bytes of data.
+        /// Sets need the feature, and the commands where the controller lists them. Without what the controller reports
+        /// of its sets, their number is found out by trying, and they have 31 bytes of data.
         package init(
             features: LEFeatures, commands: HCISupportedCommands? = nil, maximumSets: UInt8? = nil,
             maximumDataLength: UInt16? = nil

@@ -6,7 +6,7 @@
 // - Flags are allowed in the advertising data only.
 // - A name that may be shortened comes after everything else, whatever its place: it gives way before anything is
 //   refused. It is shortened only if it fits whole into neither part.
-// - UUIDs of one size form one list, at the place of the first; a list is never split, because a list on air says
+// - UUIDs of one size form one list, at the place of the first; a list is never split, because a list on air indicates
 //   whether it is complete.
 // - Nothing is left out: what does not fit is an error.
 //
@@ -188,8 +188,8 @@ extension AdvertisementData {
 
         /// Services that the device offers; 2 bytes for each size of UUID, and 2, 4 or 16 bytes for each service.
         ///
-        /// UUIDs of one size form one list, from all elements of this kind, each UUID once. The list says that it is
-        /// complete unless one of the elements says that it is not.
+        /// UUIDs of one size form one list, from all elements of this kind, each UUID once. The list is marked as
+        /// complete unless one of the elements specifies that it is not.
         public static func services(_ services: [BluetoothUUID], isComplete: Bool = true) -> Element {
             Element(.services(services, isComplete: isComplete))
         }

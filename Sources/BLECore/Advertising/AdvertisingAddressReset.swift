@@ -84,7 +84,7 @@ package struct AdvertisingAddressReset: ~Copyable {
     private var isNeeded = false
     /// Whether the last run has failed.
     private var hasFailed = false
-    /// Whether the run that is under way began before the address was to be kept: its end says nothing of that.
+    /// Whether the run that is under way began before the address was to be kept: its end indicates nothing about that.
     private var isFormerRun = false
     /// No run before this instant; set while the address is to be kept.
     private var notBefore: BootInstant?

@@ -12,7 +12,7 @@ package struct AdvertisingPlan: Hashable, Sendable {
 
     package typealias Kind = LESetAdvertisingParameters.Kind
 
-    /// The kind, which says whether centrals may connect and whether there is a scan response.
+    /// The kind, which specifies whether centrals may connect and whether there is a scan response.
     package let kind: Kind
     /// A Boolean value that indicates whether to use extended PDUs, which older devices do not receive. A connectable
     /// advertisement then has no scan response, and a scannable one has all of its data there.

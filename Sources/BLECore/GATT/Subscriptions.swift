@@ -125,8 +125,8 @@ extension Subscriptions {
         let handle = characteristic.valueHandle
         if var entry = entries[handle] {
             if case .switchingOff = entry.state, entry.subscribers.isEmpty {
-                // It is being switched off, perhaps because the handles belonged to another attribute before: that one's
-                // configuration must not be written. While it is being switched on, the pending write decides.
+                // It is being switched off, perhaps because the handles belonged to another attribute before: that
+                // one's configuration must not be written. While it is being switched on, the pending write decides.
                 guard let cccd, let kind = characteristic.properties.kind(preferring: preferred) else {
                     return [.failed(id, .gatt(.noCCCD(valueHandle: handle)))]
                 }

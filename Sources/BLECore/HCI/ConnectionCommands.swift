@@ -40,7 +40,8 @@ package struct LEInitiation: Hashable, Sendable {
 /// Initiates a connection on the 1M PHY. Only one attempt may be pending; it ends with LE Connection Complete.
 ///
 ///     0x200D | scan interval 2 | window 2 | filter policy 1 | peer type 1 | peer 6 | own type 1 | interval 2, 2
-///            | latency 2 | supervision timeout 2 | event length 2, 2      reply: Command Status, later LEConnectionComplete
+///            | latency 2 | supervision timeout 2
+///            | event length 2, 2      reply: Command Status, later LEConnectionComplete
 ///
 /// Spec: HCI_LE_Create_Connection, Core Vol 4 Part E, 7.8.12.
 package struct LECreateConnection: HCICommand {

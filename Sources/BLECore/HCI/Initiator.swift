@@ -19,8 +19,8 @@
 //   over.
 // - Completions of other peers' links are not ours, and a link in which this host is the peripheral never is. A failed
 //   attempt may be reported without an address.
-// - Cancel refused with Command Disallowed says that no attempt is pending: its completion is on its way, or was lost.
-//   Where it does not come, the attempt ends as `endUnreported`: a link may be up that neither the kernel nor any
+// - Cancel refused with Command Disallowed indicates that no attempt is pending: its completion is on its way, or was
+//   lost. Where it does not come, the attempt ends as `endUnreported`: a link may be up that neither the kernel nor any
 //   program knows (row W52).
 // - A cancel without a response is retried once, unless Create Connection had no response either. A silent controller
 //   may then continue: the attempt ends as `cancelUnconfirmed`, and so does the state. The controller refuses every
@@ -516,7 +516,7 @@ extension Initiator {
         return finish(.failure(reason == .timedOut ? obstacle(failure) : reason))
     }
 
-    /// What kept the controller from initiating says more than that the time is over.
+    /// What kept the controller from initiating is a more exact reason than that the time is over.
     private func obstacle(_ failure: HCICommandFailure) -> Failure {
         if isBusy(failure) { return .busy }
         return switch failure.reason {

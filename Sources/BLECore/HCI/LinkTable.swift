@@ -244,7 +244,7 @@ extension LinkTable {
         return identity
     }
 
-    /// Returns a Boolean value that indicates whether the controller still has a link, as far as it has said; also
+    /// Returns a Boolean value that indicates whether the controller still has a link, as far as it has reported; also
     /// `true` for one without a handle.
     package func isCurrent(_ link: LinkIdentity) -> Bool {
         guard let handle = link.handle else { return true }
@@ -471,7 +471,7 @@ extension LinkTable {
     /// Returns the number of links that have begun with a handle.
     package func beginnings(of handle: ConnectionHandle) -> Int { entries[handle]?.beginnings ?? 0 }
 
-    /// The controller has said that it has no link with the handle of one that is up as far as was reported, or the
+    /// The controller has reported that it has no link with the handle of one that is up as far as was reported, or the
     /// kernel has ended that link: the report of its end was lost. The reason is then known to nobody.
     ///
     /// - Parameters:

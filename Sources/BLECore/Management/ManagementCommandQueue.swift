@@ -12,9 +12,9 @@
 // - Every ticket ends exactly once, in a `finish` action.
 // - Responses come only to the socket that sent the command. One without a command that is out is late, after its
 //   time-out or loss, or foreign; both are counted and end nothing.
-// - The first response after a time-out belongs to the command that has timed out, unless the peer that it returns says
-//   otherwise: the kernel responds to commands of one code in their order. A command that times out after such a
-//   response is taken for the one whose response that was.
+// - The first response after a time-out belongs to the command that has timed out, unless the peer that it returns
+//   indicates otherwise: the kernel responds to commands of one code in their order. A command that times out after
+//   such a response is taken for the one whose response that was.
 // - Command Status with success announces a result that is still to come. Any other status ends the command.
 // - A cancelled command that is out keeps its place until its response comes; only its caller is released. A time-out
 //   makes room.

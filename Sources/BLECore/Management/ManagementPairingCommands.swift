@@ -241,7 +241,7 @@ package struct ManagementGetConnections: ManagementCommand {
 package struct ManagementReadControllerCapabilities: ManagementCommand {
     /// The capabilities that are of use here; others are skipped.
     package struct Capabilities: Hashable, Sendable {
-        /// The largest size of a key that LE pairing makes, in bytes; `nil` where the kernel does not say it.
+        /// The largest size of a key that LE pairing makes, in bytes; `nil` where the kernel does not report it.
         package var maximumKeySize: UInt16?
     }
 

@@ -18,8 +18,8 @@
 // Invariants:
 // - One step is taken at a time. A step that is being taken ends by `stepFinished`, whatever happens meanwhile.
 // - A step is judged only while the program listens: not while the scan makes way for a connect, or cannot run, and not
-//   by the time in which it made way, or in which the machine or this program slept (`SleepWatch`). After a step that has
-//   left the adapter off nothing listens, and the next run does not wait for it.
+//   by the time in which it made way, or in which the machine or this program slept (`SleepWatch`). After a step that
+//   has left the adapter off nothing listens, and the next run does not wait for it.
 // - Links are ended for silence after 120 s at the earliest, also where 30 s were unusual.
 // - A step that was refused because of links or of other programs is no run, and is followed by no harsher one but by
 //   a pause of 5 minutes; so is one for which no helper program took the request. For missing responses a probe follows
@@ -28,9 +28,9 @@
 // - A step for missing responses that has become due follows a probe that has failed too: an idle program does not know
 //   that the controller responds again.
 // - Silence ends with a report that has data, missing responses end with a response, and a refusal to scan ends with a
-//   scan that is accepted, or that runs when a step is done. What else comes while a step is being taken proves nothing.
-//   A link that only the controller has ends with the first step that ends links, and when the peer turns out to have
-//   none. No step is taken for it but with a sign of it, also after a pause.
+//   scan that is accepted, or that runs when a step is done. What else comes while a step is being taken proves
+//   nothing. A link that only the controller has ends with the first step that ends links, and when the peer turns out
+//   to have none. No step is taken for it but with a sign of it, also after a pause.
 // - An adapter that is silent, or does not respond, is worse than one with such a link, whose steps then give way. One
 //   that refuses to scan cannot be judged by what it hears: the steps for its silence give way to those for that.
 // - A scan that is refused while the controller advertises shows nothing of its state: that is reported, and no step is
@@ -198,8 +198,8 @@ extension RecoveryLadder {
     /// The controller has a link to the peer that nobody else has.
     ///
     /// While there is another trouble nothing is done for it: the next connect to the peer that fails reports it again.
-    /// Nor is anything done twice for one peer, unless a link to it was up in between: a controller that says so of
-    /// every link is not helped by that.
+    /// Nor is anything done twice for one peer, unless a link to it was up in between: a controller that reports this
+    /// of every link is not helped by that.
     package mutating func linkSuspected(to peer: PeerID, at now: BootInstant) -> [Action] {
         guard policy.permits(.power), !treated.contains(peer) else { return [] }
         switch state {
@@ -252,8 +252,8 @@ extension RecoveryLadder {
         return recovered(at: now)
     }
 
-    /// The scan makes way for a connect from now on, or not any more. A connect that is repeated leaves it a part of the
-    /// time, and silence is judged by that part alone.
+    /// The scan makes way for a connect from now on, or not any more. A connect that is repeated leaves it a part of
+    /// the time, and silence is judged by that part alone.
     package mutating func scanMakesWay(_ makesWay: Bool, at now: BootInstant) {
         guard let since = makesWaySince else {
             if makesWay { makesWaySince = now }

@@ -56,7 +56,8 @@ extension RecoveryPolicy {
         /// The controller has a link to the peer that neither the kernel nor any program has: the peer is silent until
         /// it ends that link itself, or the adapter is switched off.
         case suspectedLink(PeerID)
-        /// The controller has refused each attempt to begin a scan for so long, and no link is up that would explain it.
+        /// The controller has refused each attempt to begin a scan for so long, and no link is up that would explain
+        /// it.
         case scanRefused(Duration)
         /// The controller has refused each attempt to begin a scan for so long, and has advertised all the time: it may
         /// not be able to do both. No step is taken for that; a scan is tried again as soon as this program advertises
@@ -83,8 +84,8 @@ package enum RecoveryFailure: Error, Hashable, Sendable {
     case underWay
     /// It was tried too often: with the helper's reason.
     case refused(String)
-    /// The helper program has taken no request, has ended without a response, or cannot note the step: nothing was done,
-    /// as far as is known.
+    /// The helper program has taken no request, has ended without a response, or cannot note the step: nothing was
+    /// done, as far as is known.
     case unavailable(String)
     /// The helper program has not responded in time: whether the step is taken is not known.
     case noResponse(String)

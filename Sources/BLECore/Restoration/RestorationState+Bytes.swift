@@ -3,16 +3,19 @@
 ///
 ///     adapter: flag 1, address 6
 ///     peers 2, each:
-///       peer | policy 1 (0 never; 1 back-off: initial 8, longest 8, jitter 8 (IEEE 754), attempts 4 (FFFFFFFF: any number); 2 custom)
+///       peer | policy 1 (0 never; 1 back-off: initial 8, longest 8, jitter 8 (IEEE 754),
+///         attempts 4 (FFFFFFFF: any number); 2 custom)
 ///       back-off reset after 8 | ready time-out 8 | time-out 8 | MTU 2 (0: none) | parameters: flag 1, 4 x 2
-///       validation 1 | observes 1 | subscriptions 2, each: UUID, service UUID (length 0: any), index 2 (FFFF: none), indications 1
-///     scan: flag 1, and if it is 1 what `ScanSettings+Bytes.swift` says
+///       validation 1 | observes 1
+///       subscriptions 2, each: UUID, service UUID (length 0: any), index 2 (FFFF: none), indications 1
+///     scan: flag 1, and if it is 1 what `ScanSettings+Bytes.swift` specifies
 ///     times of recovery: number 1, each 8; left out where there are none and nothing follows
-///     the same times in one boot: identifier 16 (the first half of its digits 8, the second 8), each 8 (nanoseconds since
-///       boot, signed), whether a step has left the adapter off 1; left out where the boot is not known
+///     the same times in one boot: identifier 16 (the first half of its digits 8, the second 8), each 8
+///       (nanoseconds since boot, signed), whether a step has left the adapter off 1;
+///       left out where the boot is not known
 ///
-/// Version 1, that of 0.1.0, has no times, no required bond, and no part of a name. It is written where nothing is lost by
-/// that, so that 0.1.0 reads it. All else is version 2, which 0.1.0 moves aside as that of a newer version.
+/// Version 1, that of 0.1.0, has no times, no required bond, and no part of a name. It is written where nothing is lost
+/// by that, so that 0.1.0 reads it. All else is version 2, which 0.1.0 moves aside as that of a newer version.
 private enum Layout {
     static let anyNumber: UInt32 = .max
     static let noIndex: UInt16 = .max
@@ -82,7 +85,7 @@ extension RestorationState {
         guard reader.offset == end else { throw .state(at: reader.offset, .trailingBytes(end - reader.offset)) }
     }
 
-    /// Returns a Boolean value that indicates whether `error` says that the bytes are intact, but of a version that
+    /// Returns a Boolean value that indicates whether `error` means that the bytes are intact, but of a version that
     /// this library does not know.
     package static func isOtherVersion(_ error: MalformedPacket) -> Bool {
         FileEnvelope.isOtherVersion(error)

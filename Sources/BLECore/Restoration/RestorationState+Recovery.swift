@@ -56,8 +56,8 @@ extension RestorationState {
         let identifier: BootIdentifier
         /// Those of earlier boots may be negative.
         let times: [BootInstant]
-        /// Whether a step has left the adapter off: a program that was ended meanwhile switches it on when it is started
-        /// again.
+        /// Whether a step has left the adapter off: a program that was ended meanwhile switches it on when it is
+        /// started again.
         let isAdapterLeftOff: Bool
     }
 
@@ -91,7 +91,7 @@ extension RestorationState {
     package func recoveryRuns(at time: MachineTime) -> [BootInstant] {
         if hasRecoveryRuns(of: time), let recoveryBoot { return recoveryBoot.times.map { min($0, time.now) } }
         guard let newest = recoveryTimes.max() else { return [] }
-        // A clock that was set back says nothing of the time since then.
+        // A clock that was set back indicates nothing about the time since then.
         let age = time.timeOfDay - min(newest, time.timeOfDay)
         var last = time.now + .seconds(-Int64(clamping: age))
         // It began before this boot did.

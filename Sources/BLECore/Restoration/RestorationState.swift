@@ -99,7 +99,7 @@ extension RestorationState {
 
     /// A scan to run.
     public struct Scan: Hashable, Sendable {
-        /// The settings that say how to listen and how to treat repetitions, and the filter.
+        /// The settings that specify how to listen and how to treat repetitions, and the filter.
         public var settings: ScanSettings
         /// The time after which a silent device is reported as lost; `nil` for never.
         public var lostAfter: Duration?

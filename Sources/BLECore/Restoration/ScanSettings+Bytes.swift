@@ -1,9 +1,11 @@
 /// The layout of a scan in the state of a daemon. Numbers are little-endian:
 ///
-///     active 1 | interval 2, window 2 (0.625 ms) | PHYs 1 | duplicates 1 (0 all, 1 changed, 2 every), every 8 (-1: none)
+///     active 1 | interval 2, window 2 (0.625 ms) | PHYs 1
+///     duplicates 1 (0 all, 1 changed, 2 every), every 8 (-1: none)
 ///     filters in controller 1 | RSSI delta 2 (FFFF: none) | lost after 8 (-1: never)
 ///     sets, each: count 2, elements in the order of their bytes:
-///       services: UUID; solicited: UUID; peers: peer; addresses: 6; companies: 2; manufacturer: company 2, length 1, bytes;
+///       services: UUID; solicited: UUID; peers: peer; addresses: 6; companies: 2;
+///       manufacturer: company 2, length 1, bytes;
 ///       service data: UUID, length 1, bytes; names: text; excluded: peer
 ///     name prefix: flag 1, text | least RSSI: flag 1, 1 | connectable only 1
 extension RestorationState.Scan {

@@ -19,10 +19,11 @@ package struct ServedLinkState: Hashable, Sendable {
 
 /// The layout inside the frame (`FileEnvelope`, "BLEV"). Numbers are little-endian:
 ///
-///     services, as `ServerOutline.swift` says
+///     services, as `ServerOutline.swift` specifies
 ///     MTU 2, offered MTU 2 | MTU exchanged 1 | encrypted 1 | features 1 | awareness 1 | sign counter 4
 ///     pending change: first handle 2 (0: none), last handle 2
-///     indication: 1 (0 none, 1 a value, 2 Service Changed), handle 2, change: first 2 (0: none), last 2, end of its time 8
+///     indication: 1 (0 none, 1 a value, 2 Service Changed), handle 2, change: first 2 (0: none),
+///       last 2, end of its time 8
 ///     configurations 2, each: handle 2, bits 2; by handle
 ///     written 2, each: handle 2; by handle
 ///     prepared writes 2, of services that have changed 1, each: handle 2, offset 2, length 2, bytes

@@ -72,7 +72,7 @@ package struct DeviceList {
             return
         }
         if !entry.device.isPresent {
-            // Its proximity before it left says nothing about its present one.
+            // Its proximity before it left indicates nothing about its present one.
             entry.device.proximity = Proximity(settings)
             entry.device.isPresent = true
             changed.insert(scanResult.id)

@@ -23,10 +23,11 @@
 //   attempt. Then it is tried at the longest pause alone, also by a new plan, until it accepts a scan or was switched
 //   off (row H14).
 // - Some controllers refuse a scan while they advertise. Such refusals are counted and reported apart from the others:
-//   they say nothing of a controller that does not advertise. It is tried again as soon as this program has ended or
-//   paused its advertisements, and only refusals while nothing is on air can say that it is stuck (row W66): they are
-//   counted on after advertisements in between. One that has begun a scan while it advertised can do both, and has no
-//   such reason; beside another program, whose advertisements may have ended unseen, a report shows that.
+//   they indicate nothing about a controller that does not advertise. It is tried again as soon as this program has
+//   ended or paused its advertisements, and only refusals while nothing is on air can indicate that it is stuck
+//   (row W66): they are counted on after advertisements in between. One that has begun a scan while it advertised can
+//   do both, and has no such reason; beside another program, whose advertisements may have ended unseen, a report
+//   shows that.
 // - Whatever fails is retried after a pause that doubles up to 30 s, and starts small again after a healthy minute.
 //   Two programs that take the scan from each other therefore do so ever more rarely.
 // - The kernel turns scanning off around each of its own connects, and nothing turns it on again: another program's
@@ -37,7 +38,7 @@
 //   minutes. Time in which the machine or this program slept is no silence (`SleepWatch`).
 // - Two programs that take the scan from each other listen all the same, and would otherwise never notice that the
 //   controller is silent: the time without data continues over such a disturbance, unless the controller refuses the
-//   scan, which says that it does something else. It is looked at when the scan is re-armed.
+//   scan, which indicates that it does something else. It is looked at when the scan is re-armed.
 // - A program that connects again and again, or changes its plan, ends its own scan before that time has passed: the
 //   time in which a scan has heard nothing counts on when the next one runs, and the time in between does not.
 // - A scan whose end the controller did not confirm is disabled again, before the next connection attempt or after a
@@ -64,8 +65,8 @@ package struct ScanSession: ~Copyable {
         /// The controller has refused each attempt for so long, as Command Disallowed. Each further refusal reports it
         /// again, but for one right after a link or a connection attempt; `isNews` is true for the first report.
         case refused(for: Duration, isNews: Bool)
-        /// As `refused`, of a controller that has advertised all the time, which may be the reason. `isNews` is true for
-        /// the first report until it has accepted a scan while it advertised.
+        /// As `refused`, of a controller that has advertised all the time, which may be the reason. `isNews` is true
+        /// for the first report until it has accepted a scan while it advertised.
         case refusedWhileAdvertising(for: Duration, isNews: Bool)
         /// The pause that was requested has begun: the radio does not scan for us.
         case paused
@@ -342,7 +343,8 @@ extension ScanSession {
         return proceed(at: now)
     }
 
-    /// Advertisements went on air or off: a controller that does not scan while it advertises is free after the last one.
+    /// Advertisements went on air or off: a controller that does not scan while it advertises is free after the last
+    /// one.
     ///
     /// Only the end of this program's own leads to an attempt at once: the kernel takes those of others off air for
     /// moments when it changes them.

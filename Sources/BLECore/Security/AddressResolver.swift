@@ -9,8 +9,8 @@
 //   and the wrong one of them may be a stranger's. A key that several identities share is tried once.
 // - Results are remembered for the addresses seen first most recently: at most `capacity` that belong to an identity,
 //   and as many that do not. The latter cannot displace the former, whatever is on air.
-// - Other keys empty the memory. The same ones do not: bonds change often without a change of their keys, and a crowd of
-//   addresses would have to be examined again each time.
+// - Other keys empty the memory. The same ones do not: bonds change often without a change of their keys, and a crowd
+//   of addresses would have to be examined again each time.
 // - Reports make it compute at most `hashesPerSecond`, so that a flood of new addresses cannot occupy the event loop of
 //   a program with many bonds. An address beyond that belongs to nobody for now; it is counted, and not remembered.
 // - Without keys nothing is computed and nothing remembered.

@@ -7,8 +7,8 @@
 // A line has these fields in this order, with one space before each:
 //
 //     IDENTITY [name=TEXT] level=2|3|4 method=METHOD [io=0…4] bonded=SECONDS [encrypted=SECONDS]
-//     state=good|rejected:SECONDS generation=N ltk=KEY [ltk=KEY] [irk=KEY | irk=zero|shared|published] [csrk=KEY:COUNTER|-]
-//     [peer-csrk=KEY:COUNTER|-] [adapter=TEXT]
+//     state=good|rejected:SECONDS generation=N ltk=KEY [ltk=KEY] [irk=KEY | irk=zero|shared|published]
+//     [csrk=KEY:COUNTER|-] [peer-csrk=KEY:COUNTER|-] [adapter=TEXT]
 //
 // An `ltk` is the kernel's entry of 36 bytes, the other keys have 16 bytes, all in the order of the kernel's
 // structures. In TEXT, spaces, control characters and `%` are written as `%` and two digits. The checksum is the CRC-32

@@ -50,18 +50,18 @@ package enum BondRefusal: Error, Hashable, Sendable {
 }
 
 package enum BondRules {
-    /// The length of key that is required unless the program says otherwise, in bytes.
+    /// The length of key that is required unless the program specifies another one, in bytes.
     package static let minimumKeySize = 16
 
     // MARK: Storing
 
     /// Returns the record to store after a pairing.
     ///
-    /// An Identity Resolving Key that would match strangers is not part of it; `identityKey` then says why. One that
-    /// another bond has too is kept: it is used again when the other bond is forgotten.
+    /// An Identity Resolving Key that would match strangers is not part of it; `identityKey` then gives the reason. One
+    /// that another bond has too is kept: it is used again when the other bond is forgotten.
     ///
     /// - Parameters:
-    ///   - isForStorage: Whether the kernel's hint says so for each of the keys.
+    ///   - isForStorage: Whether the kernel's store hint is set for each of the keys.
     ///   - replaced: The identity whose bond this pairing may replace, if any.
     /// - Throws: `BondRefusal`.
     package static func accept(

@@ -615,7 +615,7 @@ extension ManagementSetup {
         return []
     }
 
-    /// Takes what the response to a step says; returns the failure if it is none, or does not fit.
+    /// Takes what the response to a step reports; returns the failure if it is none, or does not fit.
     private mutating func take(
         _ result: Result<ManagementCommandComplete, ManagementCommandFailure>, of run: inout Run,
         at now: BootInstant

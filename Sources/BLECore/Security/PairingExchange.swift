@@ -10,7 +10,7 @@
 // - Each question is asked once, with a number that no other question has had. After the exchange was cancelled, or its
 //   time is over, every question gets a no.
 // - Whether a key is authenticated is decided by its kind. The security level of the socket repeats what was asked for,
-//   so it only says whether the link is encrypted at all.
+//   so it only indicates whether the link is encrypted at all.
 // - A question that the agent does not reply to is rejected before the kernel gives the pairing up, which would end the
 //   link.
 // - The link is not encrypted when the exchange begins: the kernel would succeed at once and make no key.
@@ -129,15 +129,15 @@ package struct PairingExchange: ~Copyable {
         /// The time was over; the agent had not replied to the question, or the peer is silent.
         case timedOut(Question?)
         case cancelled
-        /// The agent said no.
+        /// The agent refused.
         case refusedHere(Question)
-        /// The peer said no. The kernel drops the link, also in the three cases that follow.
+        /// The peer refused. The kernel drops the link, also in the three cases that follow.
         case refusedByPeer
-        /// The peer said no to the passkey that was entered here.
+        /// The peer refused the passkey that was entered here.
         case wrongPasskey
-        /// The peer said no while a passkey was shown here: another one was entered there, or none.
+        /// The peer refused while a passkey was shown here: another one was entered there, or none.
         case passkeyNotEntered
-        /// The peer said no to the number that both sides show.
+        /// The peer refused the number that both sides show.
         case numberRejected
         /// The peer can only be paired without protection against a man in the middle. No key was made.
         case notProtected
@@ -162,7 +162,7 @@ package struct PairingExchange: ~Copyable {
         /// The adapter is not in the state that pairing needs; nothing was begun.
         case notReady(ManagementSetup.Failure)
 
-        /// A Boolean value that indicates whether the peer said no.
+        /// A Boolean value that indicates whether the peer refused.
         package var isRefusalByPeer: Bool {
             switch self {
             case .refusedByPeer, .wrongPasskey, .passkeyNotEntered, .numberRejected: true
@@ -170,7 +170,7 @@ package struct PairingExchange: ~Copyable {
             }
         }
 
-        /// Returns what the peer has said no to. The kernel has one status for all of it.
+        /// Returns what the peer has refused. The kernel has one status for all of it.
         ///
         /// - Parameters:
         ///   - method: The method of the question that was asked last.
@@ -549,7 +549,7 @@ package struct PairingExchange: ~Copyable {
         }
     }
 
-    /// Returns the command that says no to a question of the kernel, with the peer; `nil` for every other event.
+    /// Returns the command that refuses a question of the kernel, with the peer; `nil` for every other event.
     ///
     /// It is the response to each question that belongs to no exchange: nobody has asked to pair.
     package static func refusal(of event: ManagementEvent.Content) -> (command: Command, peer: ManagementPeer)? {

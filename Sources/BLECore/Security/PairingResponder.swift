@@ -24,9 +24,9 @@
 // - A pairing keeps the permission that it began with: the end of the time in which centrals may pair does not end it.
 //   `refuse` does.
 //
-// Nothing says that a pairing begins, and no command ends in its success: it begins with the kernel's first question,
-// and is done when the link is encrypted and the keys are reported. The kernel distributes keys for some connection
-// intervals after the encryption, and reports all of them together.
+// Nothing indicates that a pairing begins, and no command ends in its success: it begins with the kernel's first
+// question, and is done when the link is encrypted and the keys are reported. The kernel distributes keys for some
+// connection intervals after the encryption, and reports all of them together.
 
 /// Pairs with the centrals of links that others have made.
 package struct PairingResponder: ~Copyable {
@@ -211,7 +211,7 @@ package struct PairingResponder: ~Copyable {
 
     private enum State {
         case idle
-        /// The owner has not said yet that the pairing may begin.
+        /// The owner has not allowed the pairing to begin yet.
         case waiting(Pairing)
         /// The agent or the central has its turn.
         case pairing(Pairing)

@@ -1,8 +1,8 @@
 // The channels that are requested from peers, and the signs that a peer has refused one for lack of security.
 //
 // A kernel does not report such a refusal as an error. It begins to pair, as nobody has asked it to, for one level more
-// than the link has, and leaves the channel waiting (`l2cap_le_connect_rsp` in net/bluetooth/l2cap_core.c). So the signs
-// are the kernel's questions about that pairing, and its failure:
+// than the link has, and leaves the channel waiting (`l2cap_le_connect_rsp` in net/bluetooth/l2cap_core.c). So the
+// signs are the kernel's questions about that pairing, and its failure:
 //
 // - A question about a pairing that no task has requested is a sign on any link.
 // - On a link that is encrypted, the kernel needs a key that excludes a man in the middle, and fails the pairing

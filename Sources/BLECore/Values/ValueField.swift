@@ -28,8 +28,8 @@ public struct ValueField: Hashable, Sendable {
     package let showsName: Bool
     /// True for the state of the device that sends it, such as its battery: no measurement of anything else.
     package let isOfSender: Bool
-    /// The most decimal places that are displayed, for a number in steps that are no power of ten; `nil` for all. Programs
-    /// get the exact number.
+    /// The most decimal places that are displayed, for a number in steps that are no power of ten; `nil` for all.
+    /// Programs get the exact number.
     package let shownPlaces: Int?
 
     package init(

@@ -2,7 +2,8 @@ internal import BLECore
 
 /// Energy, heart rate and time: the fields that end the data of every fitness machine.
 ///
-///     energy 2, per hour 2, per minute 1 | heart rate 1 | metabolic equivalent 1 | elapsed 2 | remaining 2, as far as flagged
+///     energy 2, per hour 2, per minute 1 | heart rate 1 | metabolic equivalent 1 | elapsed 2
+///     | remaining 2, as far as flagged
 ///
 /// Spec: Fitness Machine Service 1.0, 4.4 to 4.9.
 public struct TrainingTotals: Hashable, Sendable {

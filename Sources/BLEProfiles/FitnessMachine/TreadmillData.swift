@@ -3,8 +3,8 @@ public import BLECore
 /// The data of a treadmill.
 ///
 ///     flags 2 | bit 0 not set: speed 2 | bit 1: average speed 2 | bit 2: distance 3 | bit 3: slope 2, ramp 2
-///     | bit 4: ascent 2, descent 2 | bit 5: pace 1 or 2 | bit 6: average pace 1 or 2 | bits 7 to 11: ``TrainingTotals``
-///     | bit 12: force 2, power 2
+///     | bit 4: ascent 2, descent 2 | bit 5: pace 1 or 2 | bit 6: average pace 1 or 2
+///     | bits 7 to 11: ``TrainingTotals`` | bit 12: force 2, power 2
 ///
 /// Spec: Treadmill Data (0x2ACD), Fitness Machine Service 1.0, 4.4; GATT Specification Supplement.
 public struct TreadmillData: FitnessMachineData, Hashable, Sendable {

@@ -10,7 +10,7 @@ internal import Logging
 //
 // Without it the kernel is asked: it scans and initiates by itself, and returns an error number. Since 6.10 it does not
 // look for the peer at all after an active scan of another program has ended; nothing but capabilities helps then, so
-// the time-out says so.
+// the error of the time-out reports that.
 //
 // A link that comes up by command belongs to no socket for some milliseconds. Where bluetoothd serves the same adapter,
 // its listening socket is handed the ATT channel of every such link, and closes it or not. So a link whose channel

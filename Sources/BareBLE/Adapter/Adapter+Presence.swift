@@ -165,7 +165,7 @@ extension Adapter {
     }
 
     /// As `ask`; `nil` from a controller that refuses the query or responds wrongly, as it would each time. Any other
-    /// failure says nothing of the controller.
+    /// failure indicates nothing about the controller.
     func askIfKnown<Query: HCIQuery>(
         _ query: Query, during operation: String
     ) async throws(BLEError) -> Query.ReturnParameters? {
@@ -239,8 +239,8 @@ extension Adapter {
     /// Whether a look at the adapter's number has found this adapter, and not another one that has the number now.
     private func isSame(_ found: ControllerInfo) -> Bool {
         guard let known = info?.address, known != .zero, known != found.address else { return true }
-        // A service of the system gives a controller with a default address its own, maybe after it was found here. What
-        // is stored by the old one, as bonds are, must not follow.
+        // A service of the system gives a controller with a default address its own, maybe after it was found here.
+        // What is stored by the old one, as bonds are, must not follow.
         return known.isDefaultOfControllers && monitor.selector.matches(found) && !bonds.isOpen
     }
 
@@ -280,8 +280,8 @@ extension Adapter {
         security.setUpEnded(nil)
         useManagement(of: found.index)
         useInstances(of: found.index)
-        // An adapter that is there was switched off on purpose; one that comes back is off by itself. One that a step of
-        // recovery has left off is claimed before it is switched on, and tried again by that.
+        // An adapter that is there was switched off on purpose; one that comes back is off by itself. One that a step
+        // of recovery has left off is claimed before it is switched on, and tried again by that.
         if !found.isUp, restorePower() { return }
         if monitor.keepsPower {
             beginSwitchingOn(found.index, pause: PresenceMonitor.firstPowerPause)

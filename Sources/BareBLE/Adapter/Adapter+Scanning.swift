@@ -100,8 +100,8 @@ extension Adapter {
     /// `nil` for one that the table does not have.
     package func addressOnAir(of peer: PeerID) -> PeerID? { scan.addressOnAir(of: peer) }
 
-    /// Returns what is known of a device, by its address on air or its identity: when a scan runs, or has run; `nil` for
-    /// one that has been silent for long, unless it is connected.
+    /// Returns what is known of a device, by its address on air or its identity: when a scan runs, or has run; `nil`
+    /// for one that has been silent for long, unless it is connected.
     package func scanResult(of peer: PeerID) -> ScanResult? {
         scan.scanResult(of: peer, at: loop.now(), linked: links.peers)
     }

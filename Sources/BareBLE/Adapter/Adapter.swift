@@ -9,16 +9,22 @@ package import Logging
 // | owner | what it owns |
 // |---|---|
 // | `HCIChannel` | the raw sockets, the queue of commands, what each command was sent for, the trace |
-// | `ScanCoordinator` | the scan session, the scans, the table of devices, the assembler of reports, what buffers have dropped |
-// | `ConnectionInitiator` | the connection attempt, its cancel, the turns of connects, the number of links that there can be, and the tasks that wait for these |
-// | `ControllerIdentification` | what the controller can do, whether it is being asked, which events it has to send, and the PHYs that it prefers |
+// | `ScanCoordinator` | the scan session, the scans, the table of devices, the assembler of reports, what buffers |
+// | | have dropped |
+// | `ConnectionInitiator` | the connection attempt, its cancel, the turns of connects, the number of links that there |
+// | | can be, and the tasks that wait for these |
+// | `ControllerIdentification` | what the controller can do, whether it is being asked, which events it has to send, |
+// | | and the PHYs that it prefers |
 // | `LinkTable` (BLECore) | one entry for each connection handle |
 // | `RecoveryCoordinator` | the steps that make a silent adapter receive again, and the sequences that report them |
 // | `AdvertiseCoordinator` | the advertising session, and the tasks that start and stop its sets |
-// | `AdvertisingInstances` | a management socket for the kernel's advertising instances, the numbers that are reserved of them, the tasks that start and stop them, and the address that the kernel pairs with |
+// | `AdvertisingInstances` | a management socket for the kernel's advertising instances, the numbers that are |
+// | | reserved of them, the tasks that start and stop them, and the address that the kernel pairs with |
 // | `LinkAcceptor` | the listening socket, and the accepted links that a connect has to claim |
-// | `AdapterSecurity` | the bonds, the pairings, the management interface, the keys that the kernel has, and their events |
-// | `PresenceMonitor` | which adapter this is, how it is, what follows that, the kernel's announcements of changes, and the log of problems |
+// | `AdapterSecurity` | the bonds, the pairings, the management interface, the keys that the kernel has, and their |
+// | | events |
+// | `PresenceMonitor` | which adapter this is, how it is, what follows that, the kernel's announcements of changes, |
+// | | and the log of problems |
 // | `Waiters` | the tasks that wait for any of these |
 //
 // Duties

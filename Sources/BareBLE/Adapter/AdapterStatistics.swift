@@ -58,8 +58,8 @@ public struct AdapterStatistics: Hashable, Sendable {
     public var maskedEvents = 0
     /// Attempts to arm a scan that failed and were retried.
     public var failedStarts = 0
-    /// Those of `failedStarts` that the controller refused as disallowed while it advertised, for this program or, as far
-    /// as that is known, for another one. A controller that has begun a scan while it advertised can do both: its
+    /// Those of `failedStarts` that the controller refused as disallowed while it advertised, for this program or, as
+    /// far as that is known, for another one. A controller that has begun a scan while it advertised can do both: its
     /// refusals are not counted here.
     public var scansRefusedWhileAdvertising = 0
     /// The number of times that the adapter went down or away, or was reset by another program.
@@ -67,7 +67,7 @@ public struct AdapterStatistics: Hashable, Sendable {
     /// Commands to which the controller did not respond.
     public var commandTimeouts = 0
     /// Connection attempts after which a link may have been up that neither the kernel nor a program holds: the
-    /// controller has not reported their end, or says that it has a link that nobody knows. The device is silent then,
+    /// controller has not reported their end, or reports a link that nobody knows. The device is silent then,
     /// and such a link ends with its supervision timeout or when the adapter is switched off, which
     /// `Configuration.recovery` can permit.
     public var suspectedLinks = 0

@@ -398,7 +398,7 @@ extension BLEError {
             self.init(
                 .adapterDown, subject: adapter, during: operation, because: "the adapter was switched off or reset",
                 hint: "Try again when it is on.")
-        case .command(let failure) where links > 0 && failure.saysBusy:
+        case .command(let failure) where links > 0 && failure.reportsBusy:
             // Row W40.
             self.init(
                 .busy, subject: adapter, during: operation,
@@ -419,7 +419,7 @@ extension BLEError {
 
 extension HCICommandFailure {
     /// A Boolean value that indicates whether the controller may accept the command when it has less to do.
-    fileprivate var saysBusy: Bool {
+    fileprivate var reportsBusy: Bool {
         guard let status else { return false }
         return status == .commandDisallowed || status.saysTooManyLinks
     }

@@ -8,7 +8,8 @@ internal import BLELinux
 // |---|---|
 // | `ManagementChannel` | the socket, the queue of commands, what each command was sent for |
 // | `InstanceCoordinator` | the instances of this program, and the tasks that start and stop them |
-// | `PairingAddressKeeper` | the address that the kernel pairs with, what is known of the instances of other programs, and the tasks that wait for that address |
+// | `PairingAddressKeeper` | the address that the kernel pairs with, what is known of the instances of other |
+// | | programs, and the tasks that wait for that address |
 // | `AdvertisingHandles` | the numbers of instances that this process has reserved, among those with this library |
 //
 // Duties: open the socket with the first use; send what the owners return, in order, and pass responses and events to

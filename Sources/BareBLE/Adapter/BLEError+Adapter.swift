@@ -340,7 +340,7 @@ extension Adapter {
                 because: "earlier connects of this program took all the time", hint: "Allow more time.")
         }
         guard !mayCommand else { return .notHeard(peer) }
-        // Without capabilities nothing helps against a kernel that does not look for the peer: say so.
+        // Without capabilities nothing helps against a kernel that does not look for the peer: report that.
         if bonds.record(of: identity(of: peer) ?? peer)?.resolvingKey != nil {
             return BLEError(
                 .timedOut, subject: "\(peer)", during: "connect", because: "the peer was not heard in time",

@@ -267,7 +267,7 @@ extension Peripheral {
         }
         switch result {
         case .success(.value(let found)): kept.proved(found == value)
-        case .failure(let failure) where failure.saysOutOfSync:
+        case .failure(let failure) where failure.reportsOutOfSync:
             kept.contradicted()
             return .failure(failure)
         case .failure(.gatt): kept.proved(false)

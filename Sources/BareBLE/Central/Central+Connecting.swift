@@ -10,7 +10,7 @@ extension Central {
     ///
     /// A bonded peer may be named by its identity or by any of its private addresses: it is one peer, and
     /// `Peripheral.id` is its identity. If it may use private addresses and was not heard in the last seconds, a scan
-    /// listens for it first. Its link is encrypted before its first byte, unless `ConnectOptions.security` says
+    /// listens for it first. Its link is encrypted before its first byte, unless `ConnectOptions.security` specifies
     /// otherwise.
     ///
     /// - Throws: `BLEError` with `.timedOut` if the peer was not heard, `.connectFailed`, `.busy` (it is already

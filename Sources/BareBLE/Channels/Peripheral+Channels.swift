@@ -13,12 +13,13 @@ extension Peripheral {
     /// opened encrypted, with the key of the bond if there is one, or not at all.
     ///
     /// Where the peer refuses the channel for lack of security, it is paired as for a refused read, if
-    /// `SecurityConfiguration.onDemand` is set, and the channel is then requested once more. `L2CAPChannel.Options.timeout`
-    /// is that of each request, and not of the pairing in between. A link that is encrypted is not paired again: if the
-    /// peer requires a better key, the call fails with a hint at how to make one. Without `Configuration.security`, or
-    /// where the adapter cannot be put under management, the refusal counts 2 s after it has come, or later on a slow
-    /// link: until then another program, such as bluetoothd, may have the link paired for the kernel. It counts at once
-    /// where a pairing has shown that the kernel cannot pair with the adapter (`.pairingUnavailable`).
+    /// `SecurityConfiguration.onDemand` is set, and the channel is then requested once more.
+    /// `L2CAPChannel.Options.timeout` is that of each request, and not of the pairing in between. A link that is
+    /// encrypted is not paired again: if the peer requires a better key, the call fails with a hint at how to make one.
+    /// Without `Configuration.security`, or where the adapter cannot be put under management, the refusal counts 2 s
+    /// after it has come, or later on a slow link: until then another program, such as bluetoothd, may have the link
+    /// paired for the kernel. It counts at once where a pairing has shown that the kernel cannot pair with the adapter
+    /// (`.pairingUnavailable`).
     ///
     /// - Throws: `BLEError` with `.notSupported` for a link without a radio, `.refusedByPeer` if the peer does not
     ///   offer the PSM, has no resources, or closes the channel as soon as it is open, `.insufficientSecurity`, with

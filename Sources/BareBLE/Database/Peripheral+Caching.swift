@@ -131,7 +131,7 @@ extension Peripheral {
         guard peerDatabase.purge(at: loop.now()) else {
             throw BLEError(
                 .servicesChanged, subject: name, during: context.operation,
-                because: "the peer keeps saying that its services have changed", hint: "Try again in some seconds.")
+                because: "the peer keeps reporting that its services have changed", hint: "Try again in some seconds.")
         }
         log.report(.notice, "what was known of the services is wrong")
         kept.contradicted()

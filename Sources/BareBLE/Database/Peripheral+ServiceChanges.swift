@@ -175,7 +175,7 @@ extension Peripheral {
             return client.start(procedure, id: id, deadline: deadline, at: now) { .done }
         }
         // The peer need not support this, but its error code may report a change of the database.
-        guard case .failure(let failure) = result, failure.saysOutOfSync else { return }
+        guard case .failure(let failure) = result, failure.reportsOutOfSync else { return }
         throw BLEError(failure, subject: name, during: context.operation)
     }
 
@@ -316,7 +316,7 @@ extension Peripheral {
 
 extension OperationFailure {
     /// Whether the peer refused because this client's database is out of sync.
-    var saysOutOfSync: Bool {
+    var reportsOutOfSync: Bool {
         if case .gatt(.att(_, _, .databaseOutOfSync)) = self { true } else { false }
     }
 }

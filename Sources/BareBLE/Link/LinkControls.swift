@@ -26,8 +26,8 @@ package struct LinkControls: Sendable {
     package let lastReason: @Sendable () async -> HCIStatus?
     /// Opens an L2CAP channel on the link.
     package let openChannel: @Sendable (ChannelRequest) async throws(BLEError) -> LinkSocket
-    /// Has a handler called, on the loop, when the controller is known to have lost the link, with what it says of the
-    /// link; `nil` after a reset. Nothing else may report that.
+    /// Has a handler called, on the loop, when the controller is known to have lost the link, with what it reports of
+    /// the link; `nil` after a reset. Nothing else may report that.
     package let watchLoss: @Sendable (@escaping @Sendable (HCIStatus?) -> Void) -> Void
     /// Has a handler called, on the loop, when the encryption of the link changes, with whether it is encrypted.
     let watchEncryption: @Sendable (@escaping @Sendable (Bool) -> Void) -> Void

@@ -47,7 +47,7 @@ extension Peripheral {
         }
     }
 
-    /// The controller has dropped this link: it was reset, or says that it has no such link.
+    /// The controller has dropped this link: it was reset, or reports that it has no such link.
     private func controllerHasLost(_ status: HCIStatus?) {
         // Earlier packets can still be read; so may the end, with its reason.
         link.readable(happened)
@@ -86,8 +86,8 @@ extension Peripheral {
         return "Nothing has come from the device on this link. \(controls.silenceHint())"
     }
 
-    /// What the peer of this link has sent that is no response, as a hint where the expected one does not come; `nil` if
-    /// there was nothing of the kind. Values, and the requests of a peer that is a client too, are regular.
+    /// What the peer of this link has sent that is no response, as a hint where the expected one does not come; `nil`
+    /// if there was nothing of the kind. Values, and the requests of a peer that is a client too, are regular.
     var strayHint: String? {
         let statistics = link.statistics
         let count = statistics.peerCommandsIgnored &+ statistics.unexplainedResponses &+ statistics.emptyPackets

@@ -134,7 +134,7 @@ extension Peripheral {
             // Its encryption may have ended while the cache was loaded.
             if let error = securityError(demand, during: "connect") { throw error }
             try startReading()
-            // A message must not say that the peer could not be connected to: the link is up.
+            // A message must not claim that the peer could not be connected to: the link is up.
             let context = context("use the link", within: timeout ?? Self.openingTime)
             let mtu = link.largestMTU
             if mtu > MTUExchange.minimum { try await exchangeMTU(offering: mtu, in: context) }

@@ -12,8 +12,8 @@ extension Peripheral {
     /// ```
     ///
     /// It begins when the calls that were made before have ended. Calls of `body`, and of tasks that it starts,
-    /// proceed; calls of others wait, or fail, as `others` says, and proceed in their order afterwards. `body` may call
-    /// `exclusively` again, which keeps its own other tasks out as well. Exclusive access ends when `body` has
+    /// proceed; calls of others wait, or fail, as `others` specifies, and proceed in their order afterwards. `body` may
+    /// call `exclusively` again, which keeps its own other tasks out as well. Exclusive access ends when `body` has
     /// returned or thrown, even if tasks that it started continue.
     ///
     /// Subscriptions of all tasks keep receiving values. Ending a subscription, and the library's own requests (such

@@ -8,16 +8,16 @@ extension Central {
     /// Nothing is requested from the peer: the MTU, its known services and its subscriptions are unchanged. If the
     /// last owner had sent a request, the others wait until its response has come and was discarded, or until the
     /// peer's 30 s are over. Values that come before a task adopts the subscriptions
-    /// (`Peripheral.restoredSubscriptions`) are kept as `holding` says: by default 256 values and 64 KiB for each; the
-    /// oldest is dropped, and losses are counted.
+    /// (`Peripheral.restoredSubscriptions`) are kept as `holding` specifies: by default 256 values and 64 KiB for each;
+    /// the oldest is dropped, and losses are counted.
     ///
     /// The link is consumed, even if the call throws.
     ///
     /// - Throws: `BLEError` with `.invalidArgument` for a link that was adopted before, for a descriptor that is not a
     ///   SEQPACKET socket, and for one that leads to another peer; `.disconnected` if the link has ended meanwhile;
     ///   `.notBonded` for a link to a bonded peer that the kernel does not report as encrypted, as one that was
-    ///   encrypted without CAP_NET_ADMIN, which ends: connect again; `.notSupported` for a private address that may be a
-    ///   bonded peer's, without `Configuration.addressHash`; `.unusableState` for a peer whose bond is damaged; the
+    ///   encrypted without CAP_NET_ADMIN, which ends: connect again; `.notSupported` for a private address that may be
+    ///   a bonded peer's, without `Configuration.addressHash`; `.unusableState` for a peer whose bond is damaged; the
     ///   codes of `BondStore` if the bonds cannot be read.
     public func adopt(
         _ link: DetachedLink, holding options: SubscribeOptions = SubscribeOptions()

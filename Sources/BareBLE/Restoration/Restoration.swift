@@ -133,7 +133,7 @@ extension Restoration {
         let sequence: ScanSequence
 
         /// Adopts the scan: the events since the restart come first. It stays in the restoration state as
-        /// `ScanSequence.lasting()` says.
+        /// `ScanSequence.lasting()` specifies.
         public func adopt() -> ScanSequence { sequence }
 
         /// Ends the scan for good, even if it was adopted.

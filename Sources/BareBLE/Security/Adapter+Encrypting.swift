@@ -163,7 +163,7 @@ extension Adapter {
     /// Discards what arrived before a link was encrypted, and returns how many packets that were.
     ///
     /// The peer may have sent them after that all the same, and wait for a response: for 30 s, and then it would send
-    /// nothing more on this link. So requests are refused, and indications are confirmed; both say nothing.
+    /// nothing more on this link. So requests are refused, and indications are confirmed; both reveal nothing.
     func discard(_ socket: inout LinkSocket) -> Int {
         var count = 0
         while count < Self.discardLimit, let packet = socket.receivePacket() {
@@ -523,7 +523,8 @@ extension Adapter {
         bonds.recordEncryption(record.identity)
     }
 
-    /// Gives the kernel the key of a bonded peer again that was removed by others, unless they have removed the bond too.
+    /// Gives the kernel the key of a bonded peer again that was removed by others, unless they have removed the bond
+    /// too.
     func loadRemovedKey(of peer: PeerID) async {
         await bonds.readAgain()
         perform(coordinator.loadRemovedKey(of: peer))

@@ -10,10 +10,10 @@ internal import Glibc
 /// directory that this process cannot write to, bonds are used as they are, and nothing can be stored.
 ///
 /// A damaged file is renamed to `ADDRESS.bonds.damaged`, and one of a newer version to `ADDRESS.bonds.other-version`;
-/// where that exists, a number follows, from 2 on. All of them still contain keys. As long as one of them is there, each
-/// run reports it (`SecurityEvent.bondsDamaged(_:)`) and pairs no peer on demand, because the peer may have had one of
-/// its bonds. Removing it ends that. A connect to a peer that a line of it names, and that has no other bond, fails
-/// with `BLEError.Code.unusableState`, until it is paired again or `Central.forgetBond(with:)` removes the line.
+/// where that exists, a number follows, from 2 on. All of them still contain keys. As long as one of them is there,
+/// each run reports it (`SecurityEvent.bondsDamaged(_:)`) and pairs no peer on demand, because the peer may have had
+/// one of its bonds. Removing it ends that. A connect to a peer that a line of it names, and that has no other bond,
+/// fails with `BLEError.Code.unusableState`, until it is paired again or `Central.forgetBond(with:)` removes the line.
 public struct BondStore: Sendable {
     private enum Place: Sendable {
         case directory(String)

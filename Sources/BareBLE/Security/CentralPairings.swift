@@ -6,8 +6,8 @@ internal import BLECore
 // Invariants
 // - The owner is one local peripheral, from `begin` to `end`.
 // - While a central pairs, its link has no bond: an earlier one is not the one whose key is being made. A link on which
-//   a pairing has failed has none until it ends: the link may be encrypted with a key that belongs to no bond. That also
-//   counts for a pairing of this side that has encrypted the link.
+//   a pairing has failed has none until it ends: the link may be encrypted with a key that belongs to no bond. That
+//   also counts for a pairing of this side that has encrypted the link.
 // - A pairing keeps the options that it began with.
 // - A bond that is forgotten while its central pairs is not stored afterwards.
 

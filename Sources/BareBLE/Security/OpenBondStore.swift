@@ -111,7 +111,7 @@ package final class OpenBondStore: Sendable {
     /// Stores the bond that a pairing has made.
     ///
     /// - Parameters:
-    ///   - isForStorage: Whether the kernel's hint says so for each of the keys.
+    ///   - isForStorage: Whether the kernel's store hint is set for each of the keys.
     ///   - replaced: The identity whose bond this pairing may replace, if any.
     ///   - generation: The version of the list that the kernel had when the pairing began, if that matters: under
     ///     another one the bond is not stored.

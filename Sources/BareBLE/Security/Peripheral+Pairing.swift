@@ -4,9 +4,9 @@ extension Peripheral {
     /// Pairs with the peer and keeps the bond: afterwards the link is encrypted, and so is each later one before its
     /// first byte.
     ///
-    /// A bonded peer is not paired again, unless the options say so; its bond is returned. One pairing of an adapter
-    /// runs at a time. A cancelled call ends the pairing and leaves no bond. If it fails after keys were made, or is
-    /// cancelled while the peer is silent, the link ends too.
+    /// A bonded peer is not paired again, unless the options require it; its bond is returned. One pairing of an
+    /// adapter runs at a time. A cancelled call ends the pairing and leaves no bond. If it fails after keys were made,
+    /// or is cancelled while the peer is silent, the link ends too.
     ///
     /// - Returns: The bond, which is on the disk by then.
     /// - Throws: `BLEError` with `.pairingFailed`, `.pairingRefused` (the peer, or the agent), `.wrongPasskey`,

@@ -29,8 +29,8 @@ public struct SecurityConfiguration: Sendable {
     /// It happens once on a link for each level that the peer requires, and never for a peer that is bonded: its calls
     /// fail with `BLEError.Code.insufficientSecurity`, because a better key needs a new pairing. Where the peer or a
     /// user refuses the pairing, the call fails with `.pairingRefused`; after a wrong passkey with `.wrongPasskey`.
-    /// Nor does it happen after stored bonds were found damaged, because the peer may have had one of them: in that run,
-    /// and in each later one that begins while the file that they were moved to is there.
+    /// Nor does it happen after stored bonds were found damaged, because the peer may have had one of them: in that
+    /// run, and in each later one that begins while the file that they were moved to is there.
     public var onDemand: PairingOptions?
     /// The length of the shortest key that is accepted, 7 to 16 bytes.
     public var minimumKeySize = 16
@@ -39,7 +39,7 @@ public struct SecurityConfiguration: Sendable {
     /// Bonds are stored by the adapter's address, which a program or another controller can have as well. The keys of
     /// such a bond are used on no adapter with that address but one on the same bus, and of the same vendor and product
     /// where the bus reports them: a connect to its peer fails with `BLEError.Code.adapterMismatch`. The kernel is not
-    /// given the keys either. What a bond is for is stored with it, and holds whatever a later configuration says.
+    /// given the keys either. What a bond is for is stored with it, and holds whatever a later configuration specifies.
     public var pinsAdapter = false
     /// The treatment of an adapter that another program manages too.
     public var sharing = Sharing.observed

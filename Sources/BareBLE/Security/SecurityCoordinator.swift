@@ -57,7 +57,7 @@ final class SecurityCoordinator {
         case disconnectCentral(PairingResponder.Client)
         /// The time in which centrals may pair is over.
         case permissionEnded
-        /// A task resumes: the kernel lets centrals pair as the permission says, or could not be set so.
+        /// A task resumes: the kernel lets centrals pair as the permission specifies, or could not be set so.
         case rested(UInt64, ManagementSetup.Failure?)
         /// The kernel could not be set to let centrals pair, or not to, and no task waits for that.
         case restFailed(ManagementSetup.Failure)
@@ -472,8 +472,8 @@ final class SecurityCoordinator {
         if case .deviceUnblocked(let peer) = content, peer.address == .zero { return foundOtherManager() }
         if case .newSettings(let settings) = content { return perform(setup.received(settings, at: now())) }
         if case .deviceUnpaired(let unpaired) = content {
-            // By another program. A bonded central that connects by itself would find its key missing. Without management
-            // the kernel has no key from here.
+            // By another program. A bonded central that connects by itself would find its key missing. Without
+            // management the kernel has no key from here.
             guard isManaged || isSettingUp, let peer = unpaired.peer.id,
                 bonds().contains(where: { $0.identity == peer })
             else { return [] }
@@ -659,7 +659,7 @@ private struct SecurityWaiters {
     private var loads: [(waiter: UInt64, load: UInt64)] = []
     /// Those that wait until no pairing runs.
     private var turns: [UInt64] = []
-    /// Those that wait until the kernel lets centrals pair as the permission says.
+    /// Those that wait until the kernel lets centrals pair as the permission specifies.
     private var rest: [UInt64] = []
     /// The number of pairings of this side that run or wait for their turn.
     private var requestedPairings = 0
@@ -744,7 +744,7 @@ private struct PairingCommands {
 }
 
 extension ManagementSetup.Failure {
-    /// Whether the adapter or the management interface went away, which says nothing about the next setup.
+    /// Whether the adapter or the management interface went away, which indicates nothing about the next setup.
     fileprivate var isLoss: Bool {
         switch self {
         case .adapterGone: true

@@ -78,8 +78,8 @@ extension LocalPeripheral {
         case notified
         /// The central has confirmed the value, which was sent in an indication.
         case confirmed
-        /// The central has not subscribed, or its subscription ended before the value was sent, also because the service
-        /// was withdrawn.
+        /// The central has not subscribed, or its subscription ended before the value was sent, also because the
+        /// service was withdrawn.
         case notSubscribed
         /// There was no room; with ``LocalPeripheral/WhenFull/wait``, as many updates as may wait for room did so.
         case full

@@ -49,8 +49,8 @@ final class IdleLimit: @unchecked Sendable {
         }
     }
 
-    /// Whether a central that sends nothing waits for this side, or uses its link otherwise. One that does not take what
-    /// it is sent does neither.
+    /// Whether a central that sends nothing waits for this side, or uses its link otherwise. One that does not take
+    /// what it is sent does neither.
     private func isInUse(_ link: ServedLink) -> Bool {
         if link.server.isAsking || link.peripheral.assumeIsolated({ $0.hasOpenChannels }) { return true }
         guard let identity = link.identity else { return false }

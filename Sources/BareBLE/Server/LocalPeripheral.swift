@@ -142,9 +142,9 @@ extension LocalPeripheral {
     ///
     /// - Throws: `BLEError` with `.invalidArgument` for a service that cannot be: one of the two that are there in any
     ///   case (0x1800, 0x1801), a descriptor that the library adds itself, a characteristic or descriptor with the UUID
-    ///   of a declaration, a characteristic with that of a descriptor, a value of more than 512 bytes, a fixed value that
-    ///   is writable, an include of a service that is not published, or more attributes than there are handles; `.busy`
-    ///   if the central has another local peripheral.
+    ///   of a declaration, a characteristic with that of a descriptor, a value of more than 512 bytes, a fixed value
+    ///   that is writable, an include of a service that is not published, or more attributes than there are handles;
+    ///   `.busy` if the central has another local peripheral.
     @discardableResult
     public func publish(_ service: LocalService) throws(BLEError) -> PublishedService {
         let operation = "publish \(service.uuid)"
@@ -299,8 +299,8 @@ extension LocalPeripheral {
     /// Read it before `advertise(_:)` or `acceptCentrals()`, and iterate over it afterwards: then no event is missed.
     public nonisolated var events: LocalPeripheralEventSequence { serverEvents.all }
 
-    /// Passes each event to `receiver` too, from now on until the end, before what a central has sent after it is passed
-    /// to a handler. The receiver runs on the event loop; it must not make calls of the local peripheral.
+    /// Passes each event to `receiver` too, from now on until the end, before what a central has sent after it is
+    /// passed to a handler. The receiver runs on the event loop; it must not make calls of the local peripheral.
     package nonisolated func forwardEvents(to receiver: @escaping @Sendable (Event) -> Void) {
         serverEvents.forward(to: receiver)
     }

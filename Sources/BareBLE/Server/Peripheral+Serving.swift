@@ -106,7 +106,8 @@ extension Peripheral {
 
     // MARK: The client side of a central's link
 
-    /// Returns why the client side may not be used, as a connect to the central would not use the link; `nil` if it may.
+    /// Returns why the client side may not be used, as a connect to the central would not use the link; `nil` if it
+    /// may.
     func clientSideError(during operation: String) -> BLEError? {
         if let error = securityError(.asBonded, during: operation) {
             return error.hinting(

@@ -4,8 +4,8 @@ internal import BLELinux
 // What a local peripheral reports to its listeners.
 //
 // Invariants
-// - Events are reported in the order in which they happen, and a subscription after the handlers of the writes that came
-//   before it have returned. Each listener has a bounded buffer of its own.
+// - Events are reported in the order in which they happen, and a subscription after the handlers of the writes that
+//   came before it have returned. Each listener has a bounded buffer of its own.
 // - A listener is added when the property is read, so that what happens before the iteration is not lost.
 // - After `finish()` every sequence ends, also one that begins later.
 // - The receiver is called where an event is reported, with no lock held: before the next question to the application.

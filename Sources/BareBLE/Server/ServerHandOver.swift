@@ -179,8 +179,8 @@ final class ServerHandOver: @unchecked Sendable {
         records.close()
     }
 
-    /// Takes a link to be handed over at the first moment at which nothing is unfinished; ends it if there is none until
-    /// the deadline, or if it cannot be handed over.
+    /// Takes a link to be handed over at the first moment at which nothing is unfinished; ends it if there is none
+    /// until the deadline, or if it cannot be handed over.
     private func takeFromTable(_ id: ConnectedCentral.ID, until deadline: BootInstant) async -> Outcome {
         while let link = links[id] {
             let name = link.peripheral.name

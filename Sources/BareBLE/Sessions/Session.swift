@@ -252,7 +252,7 @@ extension Session {
 
     /// Resumes the session with a link from `releaseLink()`, or with another one to the same peer.
     ///
-    /// `onReady` prepares it, as each link; one that has ended meanwhile is replaced as the policy says.
+    /// `onReady` prepares it, as each link; one that has ended meanwhile is replaced as the policy specifies.
     ///
     /// - Throws: `BLEError` with `.disconnected` after the session has ended; `.invalidArgument` if it is not paused,
     ///   and for a link to another peer; `.notBonded` for a link without the security that the session demands;
@@ -396,7 +396,7 @@ extension Session {
     /// The log for values that are left out.
     nonisolated var valueLog: LinkLog { log.ofValues(on: loop) }
 
-    /// Subscribes as a stored subscription says.
+    /// Subscribes as a stored subscription specifies.
     func subscribe(
         to persisted: RestorationState.Subscription, _ holding: SubscribeOptions
     ) -> SessionValueSequence<ReceivedValue> {

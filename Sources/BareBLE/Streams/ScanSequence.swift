@@ -228,7 +228,7 @@ final class ScanRun: Sendable {
         }
     }
 
-    /// Waits until the start has ended, and its scan with it: the state says by now that it is not wanted.
+    /// Waits until the start has ended, and its scan with it: the state indicates by now that it is not wanted.
     private static func cancel(_ start: Start) async {
         start.cancel()
         _ = await start.value

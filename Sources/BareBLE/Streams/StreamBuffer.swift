@@ -11,10 +11,11 @@ import BLELinux
 //   number of losses travels with the next element (`droppedBefore`).
 // - One end: after `finish` the waiting elements are still delivered, then the stream ends once, with or without an
 //   error.
-// - One consumer: a second task that waits at the same time gets an error, because only one of the two would get a value.
+// - One consumer: a second task that waits at the same time gets an error, because only one of the two would get a
+//   value.
 // - Cancellation of the consuming task ends its wait at once, without an error: it is the usual way to stop.
-// - A receiver, in place of a consumer, is called with each element within the call that adds it. So elements of several
-//   buffers reach it in the order in which the producer has them.
+// - A receiver, in place of a consumer, is called with each element within the call that adds it. So elements of
+//   several buffers reach it in the order in which the producer has them.
 //
 // Invariants
 // - An element that is longer than `byteLimit` waits alone, if the policy drops the oldest ones; else it does not fit.

@@ -42,7 +42,7 @@ struct ValueDecoder<Value: Sendable>: Sendable {
 }
 
 extension ValueDecoder where Value: GATTReadable {
-    /// Makes values as their type says.
+    /// Makes values as their type specifies.
     init(_ policy: SubscribeOptions.MalformedValuePolicy, _ log: LinkLog) {
         self.init(policy, log) { value throws(MalformedPacket) in try Value(value: value.bytes) }
     }

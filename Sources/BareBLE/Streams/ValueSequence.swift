@@ -79,8 +79,8 @@ public struct ValueSequence: AsyncSequence, Sendable {
         try await peripheral.unsubscribe(ids)
     }
 
-    /// Ends the subscriptions as `unsubscribe()` does, but after the peer's response, if it is asked to stop: values that
-    /// come before are in the sequence, and waiting ones stay there.
+    /// Ends the subscriptions as `unsubscribe()` does, but after the peer's response, if it is asked to stop: values
+    /// that come before are in the sequence, and waiting ones stay there.
     ///
     /// - Throws: `BLEError` as `unsubscribe()` does, and `.disconnected` if the link ended before the response; the
     ///   sequence has ended all the same.
@@ -89,8 +89,8 @@ public struct ValueSequence: AsyncSequence, Sendable {
         try await peripheral.unsubscribeAfterResponse(ids)
     }
 
-    /// Passes the values to `receiver` from now on, in place of an iterator: those that wait within this call, and later
-    /// ones while the peer's packets are read, so that values of several subscriptions come in the order of their
+    /// Passes the values to `receiver` from now on, in place of an iterator: those that wait within this call, and
+    /// later ones while the peer's packets are read, so that values of several subscriptions come in the order of their
     /// arrival. `nil` is the end of the sequence, with or without an error, once.
     ///
     /// Call it on the event loop, and keep the sequence. The receiver runs on the loop, or where the sequence is ended;

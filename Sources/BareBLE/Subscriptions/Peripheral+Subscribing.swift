@@ -140,7 +140,7 @@ extension Peripheral {
         return writes.map { write in
             Task(executorPreference: loop) {
                 let result = await self.configure(write)
-                if case .failure(let failure) = result, failure.saysOutOfSync,
+                if case .failure(let failure) = result, failure.reportsOutOfSync,
                     await self.isUnhandled(write, since: changes)
                 {
                     await self.resynchronizeLater()

@@ -1,11 +1,11 @@
-/// A report of `blescan selftest --json`, as far as it says how the controller behaves.
+/// A report of `blescan selftest --json`, as far as it describes how the controller behaves.
 ///
 /// Any decoder reads it, such as that of Foundation; members that are not known are ignored:
 ///
 ///     let report = try JSONDecoder().decode(AdapterReport.self, from: data)
 ///     await radio.setPersonality(try VirtualPersonality(report: report))
 public struct AdapterReport: Hashable, Sendable, Decodable {
-    /// The reason why a report says nothing about a controller.
+    /// The reason why a report does not describe a controller.
     public enum Invalid: Error, Hashable, Sendable {
         /// It is not a report of the self-test: it has no schema, or no checks.
         case notAReport

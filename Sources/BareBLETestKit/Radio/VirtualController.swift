@@ -523,7 +523,7 @@ extension VirtualController {
 
     private static let reorderedDelay: Duration = .milliseconds(12)
 
-    /// The handle of the link that an event says is up; `nil` for any other event.
+    /// The handle of the link that an event reports as up; `nil` for any other event.
     package static func handle(ofLinkIn packet: [UInt8]) -> ConnectionHandle? {
         guard packet.count > 6, packet[1] == 0x3E, packet[3] == 0x01 || packet[3] == 0x0A, packet[4] == 0 else {
             return nil

@@ -1,16 +1,16 @@
 internal import BLECore
 
-// A controller that behaves as a report of the self-test says: what it lists, which commands it has refused or not
+// A controller that behaves as a report of the self-test describes: what it lists, which commands it has refused or not
 // responded to, and the rows of the catalogue that a check has seen, where a personality has a property for them. Rows
 // that follow from what the controller is, and those that concern the air or the machine, change nothing here.
 
 extension VirtualPersonality {
     /// Creates the personality of a controller on which `blescan selftest` was run.
     ///
-    /// What the report does not say is as the specification has it. A controller that has stopped reporting does so
+    /// What the report does not contain is as the specification has it. A controller that has stopped reporting does so
     /// here after some reports too, and receives again with the mildest action that is known to help.
     ///
-    /// - Throws: `AdapterReport.Invalid`, if the report says nothing about a controller.
+    /// - Throws: `AdapterReport.Invalid`, if the report does not describe a controller.
     public init(report: AdapterReport) throws(AdapterReport.Invalid) {
         guard let schema = report.schema, let checks = report.checks else { throw .notAReport }
         guard schema == AdapterReport.supportedSchema else { throw .unknownSchema(schema) }
@@ -79,7 +79,7 @@ extension VirtualPersonality {
         }
     }
 
-    /// Behaves as a row of the catalogue says.
+    /// Behaves as a row of the catalogue describes.
     private mutating func use(_ row: String, of check: AdapterReport.Check) throws(AdapterReport.Invalid) {
         let scanEnable: UInt16 = hasExtended(\.hasExtendedScan) ? 0x2042 : 0x200C
         switch row {

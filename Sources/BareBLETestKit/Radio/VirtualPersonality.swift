@@ -306,8 +306,8 @@ extension VirtualPersonality {
     /// Apple BCM4378: sets reserved bits in reports. Row W18; bluez/bluetooth-next#607.
     public static let bcm4378 = with { $0.setsReservedBits = true }
 
-    /// A controller whose LE states promise more than it does: it does not begin a scan while it advertises. Row W66; the
-    /// kernel's quirk HCI_QUIRK_BROKEN_LE_STATES.
+    /// A controller whose LE states promise more than it does: it does not begin a scan while it advertises. Row W66;
+    /// the kernel's quirk HCI_QUIRK_BROKEN_LE_STATES.
     public static let brokenStates = with {
         $0.listsExtendedCommands = false
         $0.responsesWhileAdvertising = [0x200C: .statusIfEnabling(.commandDisallowed)]

@@ -63,8 +63,8 @@ public actor VirtualRadio {
     let management = VirtualManagement()
     let managementSockets = ManagementSockets()
     let securityTimers: SecurityTimers
-    /// The levels of security that the kernel wants for the channels that peripherals have refused, by the descriptors of
-    /// their sockets.
+    /// The levels of security that the kernel wants for the channels that peripherals have refused, by the descriptors
+    /// of their sockets.
     var wantedLevels: [Int32: SocketSecurity.Level] = [:]
     /// Called with each HCI packet: before a command is handled, and after an event was sent.
     private var exchanged: (@Sendable (_ isCommand: Bool) -> Void)?

@@ -7,7 +7,7 @@ internal import BLECore
 //   on air: the kernel's rotation is not simulated.
 // - An instance by which a central has connected is off air until a link ends.
 // - Instances outlive power cycles and the sockets that have added them. That Set Powered removes those of a controller
-//   with sets, as the kernel's sources say, is not simulated.
+//   with sets, as in the kernel's sources, is not simulated.
 // - Read Advertising Features leaves out the numbers that are greater than the number of instances, as the kernel does
 //   since 6.1.
 // - An instance is removed while the adapter is off too. Kernels that refuse that do so with an error number of the

@@ -287,9 +287,9 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     ///
     /// Notifications are preferred to indications. If that is so already, nothing is sent,
     /// and the callback comes at once. When the device is to stop, the values that come before its response are
-    /// reported before the callback, and none after it. Values are reported in the order in which they and the responses
-    /// of the device came, also of several characteristics. While the queue is blocked, up to 4,096 values or 1 MiB of a
-    /// characteristic wait; further ones are dropped, which the log states.
+    /// reported before the callback, and none after it. Values are reported in the order in which they and the
+    /// responses of the device came, also of several characteristics. While the queue is blocked, up to 4,096 values or
+    /// 1 MiB of a characteristic wait; further ones are dropped, which the log states.
     open func setNotifyValue(_ enabled: Bool, for characteristic: CBCharacteristic) {
         guard let remote = remote(of: characteristic) else { return }
         perform(.alone, with: characteristic) { peripheral, link in
@@ -326,9 +326,9 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     /// Opens an L2CAP channel to a service of the device.
     ///
     /// No other call waits for the device's response, so calls that are made later may be reported earlier. A device
-    /// that closes the channel as soon as it is open has refused it: there is no channel, but an error. Where it refuses
-    /// the channel for lack of security, and the host is configured for pairing, the device is paired and the channel is
-    /// requested once more.
+    /// that closes the channel as soon as it is open has refused it: there is no channel, but an error. Where it
+    /// refuses the channel for lack of security, and the host is configured for pairing, the device is paired and the
+    /// channel is requested once more.
     open func openL2CAPChannel(_ psm: CBL2CAPPSM) {
         let peer = self
         perform(.beside) { [weak peer] peripheral, link in

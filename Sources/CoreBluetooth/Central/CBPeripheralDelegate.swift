@@ -52,7 +52,8 @@
     /// Reports the end of `CBPeripheral.setNotifyValue(_:for:)`, before the first value or after the last one.
     ///
     /// `CBCharacteristic.isNotifying` is the outcome. The error is `CBATTError.requestNotSupported` for a
-    /// characteristic that sends no values, and `CBError.invalidHandle` if the device has changed its service meanwhile.
+    /// characteristic that sends no values, and `CBError.invalidHandle` if the device has changed its service
+    /// meanwhile.
     func peripheral(
         _ peripheral: CBPeripheral, didUpdateNotificationStateFor characteristic: CBCharacteristic,
         error: (any Error)?)
@@ -75,9 +76,9 @@
     /// Reports the end of `CBPeripheral.openL2CAPChannel(_:)`. Keep a reference to the channel:
     /// it closes with the last one.
     ///
-    /// The error is `CBError.connectionTimeout` if the device does not respond, `CBATTError.insufficientAuthentication` if
-    /// it demands a more secure link and could not be paired, or no pairing is configured, and otherwise a `CBError` with
-    /// the reason in `localizedDescription`.
+    /// The error is `CBError.connectionTimeout` if the device does not respond, `CBATTError.insufficientAuthentication`
+    /// if it demands a more secure link and could not be paired, or no pairing is configured, and otherwise a `CBError`
+    /// with the reason in `localizedDescription`.
     func peripheral(_ peripheral: CBPeripheral, didOpen channel: CBL2CAPChannel?, error: (any Error)?)
 
     /// Reports a result of Channel Sounding. It is never called on Linux.

@@ -137,7 +137,8 @@ final class StreamEvents: @unchecked Sendable {
         }
     }
 
-    /// Whether events can be delivered at this moment. Without a run loop they wait again, before those that came since.
+    /// Whether events can be delivered at this moment. Without a run loop they wait again, before those that came
+    /// since.
     private func mayDeliver(_ events: ArraySlice<Stream.Event>) -> Bool {
         state.withLock { state in
             if state.status == .closed { return false }

@@ -5,9 +5,9 @@
 //   within the call that posts them.
 // - A queue that the application blocks costs a bounded amount of memory, and keeps its order. Values are posted when
 //   they arrive; `PostedValues` bounds how many wait. Of states (subscriptions) the last one is reported when there is
-//   room, before the requests that came after it. Advertisements, and writes without response of centrals, wait for room
-//   at their source, which has a bound of its own and counts losses: they keep their order among themselves, but an
-//   advertisement that waits there is reported after what is posted meanwhile.
+//   room, before the requests that came after it. Advertisements, and writes without response of centrals, wait for
+//   room at their source, which has a bound of its own and counts losses: they keep their order among themselves, but
+//   an advertisement that waits there is reported after what is posted meanwhile.
 //
 // Invariants
 // - At most one block for the callbacks is on the queue. It runs the callbacks that it finds, and comes again for later

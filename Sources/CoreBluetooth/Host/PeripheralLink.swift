@@ -6,9 +6,9 @@
 //   BareBLE puts on air in the order in which they were started. A call that takes several requests (discovery,
 //   subscribing) runs alone, so that it keeps its place. A channel runs beside all, as the device may take its time.
 // - Report each call once, on the delegate's queue; and nothing after the end of the link.
-// - Post each value when it arrives, so that it keeps its place among the values of other characteristics and the reports
-//   of calls, however long the queue is blocked. Of each subscription a bounded number waits there. What arrives beyond
-//   that is dropped, the newest first, and logged: what is in the queue keeps its order.
+// - Post each value when it arrives, so that it keeps its place among the values of other characteristics and the
+//   reports of calls, however long the queue is blocked. Of each subscription a bounded number waits there. What
+//   arrives beyond that is dropped, the newest first, and logged: what is in the queue keeps its order.
 // - Count what waits, for `canSendWriteWithoutResponse` and for the bound of the queue.
 //
 // Invariants
@@ -292,8 +292,8 @@ actor PeripheralLink {
 
     /// Has the peer send a characteristic's values, which are reported after the call itself.
     ///
-    /// - Throws: `BLEError` as `Peripheral.subscribe(to:_:)` does. `.servicesChanged` also if the peer has announced that
-    ///   before, and the change was reported meanwhile: the program has no use for the values.
+    /// - Throws: `BLEError` as `Peripheral.subscribe(to:_:)` does. `.servicesChanged` also if the peer has announced
+    ///   that before, and the change was reported meanwhile: the program has no use for the values.
     func subscribe(to characteristic: GATTCharacteristic, on peripheral: Peripheral) async throws(BLEError) {
         let handle = characteristic.valueHandle
         guard subscriptions[handle] == nil else { return }

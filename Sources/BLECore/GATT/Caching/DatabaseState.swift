@@ -90,7 +90,7 @@ package struct DatabaseState: ~Copyable, Sendable {
         case refuted
     }
 
-    /// The known database, as far as `coverage` says; its `stale` parts must not be used.
+    /// The known database, as far as `coverage` indicates; its `stale` parts must not be used.
     package private(set) var database: GATTDatabase? {
         didSet {
             serviceChangedHandle = serviceChangedCharacteristic?.valueHandle

@@ -13,7 +13,7 @@ public struct GATTCache: Hashable, Sendable {
     /// The maximum length of `bytes`.
     public static let byteLimit = 1 << 18
 
-    /// The known database, as far as `coverage` says.
+    /// The known database, as far as `coverage` indicates.
     public var database: GATTDatabase
     /// The part of the database that was discovered.
     public var coverage: GATTDatabase.Coverage

@@ -5,7 +5,7 @@
 /// errors that peers use for it: Invalid Offset, and Attribute Not Long for a value of exactly one packet. An endless
 /// value is cut off at 512 bytes.
 ///
-/// Where the beginning came in the response of another request, which has less room, Attribute Not Long does not say
+/// Where the beginning came in the response of another request, which has less room, Attribute Not Long does not mean
 /// that nothing is left: such a peer refuses Read Blob Requests for a value that fits a Read Response. It is then read
 /// as a whole.
 ///

@@ -90,7 +90,7 @@ package struct ClientTable: Hashable, Sendable {
 
 /// The layout inside the frame (`FileEnvelope`, "BLEW"). Numbers are little-endian:
 ///
-///     services: flag 1, and if it is 1 what `ServerOutline.swift` says
+///     services: flag 1, and if it is 1 what `ServerOutline.swift` specifies
 ///     clients 2, each: peer 7, number of the bond 8, length 2, record (`ClientRecord`); the least recently seen first
 private enum Layout {
     static let form = FileEnvelope(
@@ -158,7 +158,7 @@ extension ClientTable {
         }
     }
 
-    /// Returns a Boolean value that indicates whether `error` says that the bytes are intact, but of a version that
+    /// Returns a Boolean value that indicates whether `error` means that the bytes are intact, but of a version that
     /// this library does not know.
     package static func isOtherVersion(_ error: MalformedPacket) -> Bool {
         FileEnvelope.isOtherVersion(error)

@@ -316,7 +316,7 @@ extension GATTServer {
         case due(BootInstant)
     }
 
-    /// A request or command, with what the application has said about it.
+    /// A request or command, with what the application has returned for it.
     private struct Operation {
         let packet: ATTPacket
         /// When the application must have returned the results of all questions:
@@ -477,7 +477,7 @@ extension GATTServer {
         /// The change that it reports, if it is a Service Changed.
         var change: ClosedRange<AttributeHandle>?
         var isServiceChanged = false
-        /// Whether the services have changed since: its confirmation does not say that the client knows of that.
+        /// Whether the services have changed since: its confirmation does not indicate that the client knows of that.
         var isOvertaken = false
         /// When the client must have confirmed it; `nil` until it was sent.
         var deadline: BootInstant?
@@ -1292,9 +1292,9 @@ extension GATTServer {
         if let packet = Packet(updates) { outbox.append(packet) }
     }
 
-    /// Cancels an update that waits: for room in the system, or an indication for the confirmation of another one. It is
-    /// not sent, and nothing reports its end; `.readyToUpdate` does once there is room. Has no effect on any other, nor
-    /// while a packet is offered.
+    /// Cancels an update that waits: for room in the system, or an indication for the confirmation of another one. It
+    /// is not sent, and nothing reports its end; `.readyToUpdate` does once there is room. Has no effect on any other,
+    /// nor while a packet is offered.
     package mutating func cancelUpdate(_ id: UpdateID, in database: ServerDatabase) -> [Action] {
         var actions: [Action] = []
         if case .offered = writing { return actions }
@@ -1369,8 +1369,8 @@ extension GATTServer {
         actions.append(.send(packet.bytes))
     }
 
-    /// Reports that there is room for updates of a kind for which there was none. Notifications do not wait for a client
-    /// that is slow to confirm its indications.
+    /// Reports that there is room for updates of a kind for which there was none. Notifications do not wait for a
+    /// client that is slow to confirm its indications.
     private mutating func reportRoom(_ actions: inout [Action]) {
         guard !hasNotification, !isBlocked else { return }
         let hasRoomForIndication = waiting.count < limits.waitingIndications
@@ -1612,8 +1612,8 @@ extension GATTServer {
     ) -> Refusal {
         switch opcode {
         case .readByTypeRequest, .findByTypeValueRequest:
-            // The server has found the handle. There may be other attributes for a response, so no error that means that
-            // there is none is true.
+            // The server has found the handle. There may be other attributes for a response, so no error that means
+            // that there is none is true.
             Refusal(code: .unlikelyError, handle: handle)
         default: overtaken(handle, database)
         }

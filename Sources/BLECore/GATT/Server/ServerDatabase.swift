@@ -1,7 +1,7 @@
 // The attributes of the local server, shared by all links.
 //
-// Responsibilities: assign handles, keep the values that the application leaves to it, find attributes, and say which
-// handles a change affects. What a single client has written or may do belongs to its `GATTServer`.
+// Responsibilities: assign handles, keep the values that the application leaves to it, find attributes, and report
+// which handles a change affects. What a single client has written or may do belongs to its `GATTServer`.
 //
 // Invariants:
 // - Attributes are sorted by handle. A handle is never used twice in the life of a database, not even after its service

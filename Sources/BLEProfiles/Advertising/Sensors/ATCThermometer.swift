@@ -2,9 +2,10 @@ internal import BLECore
 
 /// A Xiaomi thermometer with the ATC or pvvx custom firmware.
 ///
-///     service 0x181A | address 6 | temperature 2 | humidity 1 | battery 1 | voltage 2 | counter 1                  ATC, big-endian
-///     service 0x181A | address 6 | temperature 2 | humidity 2 | voltage 2 | battery 1 | counter 1 | flags 1        pvvx
-///     service 0x181A | counter 1 | encrypted 6 | message check 4                                                   pvvx, with a key
+///     service 0x181A | address 6 | temperature 2 | humidity 1 | battery 1 | voltage 2 | counter 1    ATC, big-endian
+///     service 0x181A | address 6 | temperature 2 | humidity 2 | voltage 2 | battery 1
+///                    | counter 1 | flags 1                                                           pvvx
+///     service 0x181A | counter 1 | encrypted 6 | message check 4                                     pvvx, with a key
 ///
 /// Spec: the projects atc1441/ATC_MiThermometer and pvvx/ATC_MiThermometer, Advertising formats.
 enum ATCThermometer {

@@ -2,10 +2,14 @@ internal import BLECore
 
 /// An Aranet4, Aranet2, Aranet Radiation or Aranet Radon whose user has permitted integrations.
 ///
-///     company 0x0702 |      state 1 | version 3 | … 4 | CO₂ 2 | temperature 2 | pressure 2 | humidity 1 | battery 1 | status 1 | interval 2 | age 2 | counter 1      Aranet4
-///     company 0x0702 | 01 | state 1 | version 3 | … 5 | temperature 2 | … 2 | humidity 2 | … 1 | battery 1 | status 1 | interval 2 | age 2 | counter 1              Aranet2
-///     company 0x0702 | 02 | state 1 | version 3 | … 1 | dose 4 | duration 4 | dose rate 2 | … 1 | battery 1 | status 1 | interval 2 | age 2 | counter 1              Radiation
-///     company 0x0702 | 03 | state 1 | version 3 | … 3 | radon 2 | temperature 2 | pressure 2 | humidity 2 | … 1 | battery 1 | status 1 | interval 2 | age 2 | counter 1  Radon
+///     company 0x0702 |      state 1 | version 3 | … 4 | CO₂ 2 | temperature 2 | pressure 2 | humidity 1
+///                    | battery 1 | status 1 | interval 2 | age 2 | counter 1      Aranet4
+///     company 0x0702 | 01 | state 1 | version 3 | … 5 | temperature 2 | … 2 | humidity 2 | … 1
+///                    | battery 1 | status 1 | interval 2 | age 2 | counter 1      Aranet2
+///     company 0x0702 | 02 | state 1 | version 3 | … 1 | dose 4 | duration 4 | dose rate 2 | … 1
+///                    | battery 1 | status 1 | interval 2 | age 2 | counter 1      Radiation
+///     company 0x0702 | 03 | state 1 | version 3 | … 3 | radon 2 | temperature 2 | pressure 2 | humidity 2 | … 1
+///                    | battery 1 | status 1 | interval 2 | age 2 | counter 1      Radon
 ///
 /// Temperatures are in twentieths of a degree. Spec: SAF Tehnika, Aranet4-Python.
 enum Aranet {
@@ -76,7 +80,7 @@ enum Aranet {
 
     private static func add(_ temperature: UInt16, to list: inout FieldList) {
         let steps = Int32(Int16(bitPattern: temperature)) * 5
-        // Bit 14 says that the sensor has none.
+        // Bit 14 indicates that the sensor has none.
         list.measured("temperature", temperature & 0xC000 == 0x4000 ? nil : steps, exponent: -2, "°C")
     }
 

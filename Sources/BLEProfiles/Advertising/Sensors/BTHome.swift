@@ -2,7 +2,8 @@ internal import BLECore
 
 /// A sensor that uses the open BTHome format, version 2.
 ///
-///     service 0xFCD2 | version 3 bits, on events only 1 bit, address follows 1 bit, encrypted 1 bit | address 6 | object 1 | value … | object 1 | value …
+///     service 0xFCD2 | version 3 bits, on events only 1 bit, address follows 1 bit, encrypted 1 bit
+///                    | address 6 | object 1 | value … | object 1 | value …
 ///     service 0xFCD2 | …, encrypted | address 6 | encrypted objects … | counter 4 | message integrity check 4
 ///
 /// Objects are sorted by number, so that a reader can stop at the first unknown one. They are encrypted by AES-CCM; the

@@ -2,7 +2,8 @@ internal import BLECore
 
 /// A device of the Xiaomi ecosystem.
 ///
-///     service 0xFE95 | control 2 | product 2 | counter 1 | address 6 | capability 1 | input and output 1 | object … | object …
+///     service 0xFE95 | control 2 | product 2 | counter 1 | address 6 | capability 1 | input and output 1
+///                    | object … | object …
 ///
 ///     service 0xFE95 | … encrypted objects … | counter, upper part 3 | message integrity check 4
 ///

@@ -2,7 +2,8 @@ internal import BLECore
 
 /// Mopeka's sensors of the level in a tank, known by their service 0xFEE5 too.
 ///
-///     company 0x0059 | product 1 | battery 1 | button 1 bit, temperature 7 bits | echo 14 bits, quality 2 bits | address 3 | acceleration 2
+///     company 0x0059 | product 1 | battery 1 | button 1 bit, temperature 7 bits | echo 14 bits, quality 2 bits
+///                    | address 3 | acceleration 2
 ///
 /// The echo is not a height: that depends on what is in the tank. Spec: Mopeka, mopeka_pro_check.
 enum Mopeka {

@@ -4,7 +4,8 @@ internal import BLECore
 /// on space.
 ///
 ///     company 0x0499 | 03 | humidity 1 | temperature 2 | pressure 2 | acceleration 6 | voltage 2
-///     company 0x0499 | 05 | temperature 2 | humidity 2 | pressure 2 | acceleration 6 | power 2 | movements 1 | sequence 2 | address 6
+///     company 0x0499 | 05 | temperature 2 | humidity 2 | pressure 2 | acceleration 6 | power 2 | movements 1
+///                    | sequence 2 | address 6
 ///     company 0x0499 | C5 | temperature 2 | humidity 2 | pressure 2 | power 2 | movements 1 | sequence 2 | address 6
 ///
 /// All big-endian. Spec: docs.ruuvi.com, Bluetooth advertisements, data formats 3, 5, C5 and 8.

@@ -2,7 +2,8 @@ internal import BLECore
 
 /// An item in Google's Find Hub network.
 ///
-///     service 0xFEAA | frame 40, or 41 when it is away from its owner | ephemeral identifier 20 or 32 | hashed flags 1, often missing
+///     service 0xFEAA | frame 40, or 41 when it is away from its owner | ephemeral identifier 20 or 32
+///                    | hashed flags 1, often missing
 ///
 /// Spec: Find Hub Network Accessory Specification, Advertised frames.
 enum FindHub {

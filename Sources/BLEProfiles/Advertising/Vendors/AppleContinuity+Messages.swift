@@ -3,7 +3,8 @@ internal import BLECore
 extension AppleContinuity {
     /// A HomeKit accessory.
     ///
-    ///     status 1 | device identifier 6 | category 2 | state 2 | configuration 1 | version 1 | setup hash 4, often missing
+    ///     status 1 | device identifier 6 | category 2 | state 2 | configuration 1 | version 1
+    ///              | setup hash 4, often missing
     ///
     /// Spec: HomeKit Accessory Protocol, Non-Commercial Version R2, 7.4.2.1.
     static func homeKit(_ message: inout ByteReader) -> [ValueField] {

@@ -2,7 +2,8 @@ internal import BLECore
 
 /// A Matter device that waits to be commissioned.
 ///
-///     service 0xFFF6 | 00 | discriminator 12 bits, version 4 bits | vendor 2 | product 2 | additional data 1 bit, extended 1 bit, …
+///     service 0xFFF6 | 00 | discriminator 12 bits, version 4 bits | vendor 2 | product 2
+///                    | additional data 1 bit, extended 1 bit, …
 ///
 /// A device that does not name its vendor and product has zeros there. Spec: Matter Core Specification 1.3,
 /// 5.4.2.5.6, Matter BLE Service Data payload format.

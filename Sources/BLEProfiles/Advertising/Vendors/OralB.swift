@@ -2,7 +2,8 @@ internal import BLECore
 
 /// An Oral-B toothbrush.
 ///
-///     company 0x00DC | protocol 1 | product 1 | … 1 | state 1 | pressure and buttons 1 | minutes 1 | seconds 1 | mode 1 | sector 1 | sector time 1 | sectors 1
+///     company 0x00DC | protocol 1 | product 1 | … 1 | state 1 | pressure and buttons 1 | minutes 1 | seconds 1
+///                    | mode 1 | sector 1 | sector time 1 | sectors 1
 ///
 /// Spec: none; reverse engineered by the projects bleparser and TheengsDecoder.
 enum OralB {
