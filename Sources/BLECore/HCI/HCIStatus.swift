@@ -161,11 +161,11 @@ extension HCIStatus {
 extension HCIStatus {
     /// A Boolean value that indicates whether two procedures of the link layer began at the same moment that exclude
     /// each other. Spec: Core Vol 6 Part B, 5.3.
-    package var saysCollision: Bool { self == .linkProcedureCollision || self == .differentTransactionCollision }
+    package var reportsCollision: Bool { self == .linkProcedureCollision || self == .differentTransactionCollision }
 
     /// A Boolean value that indicates whether the controller has as many links as it can hold. Controllers differ in
     /// the code that they use.
-    package var saysTooManyLinks: Bool {
+    package var reportsTooManyLinks: Bool {
         self == .connectionLimitExceeded || self == .connectionRejectedLimitedResources
             || self == .memoryCapacityExceeded
     }

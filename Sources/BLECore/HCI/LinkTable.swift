@@ -63,8 +63,8 @@ package enum LinkUpdate {
         /// other.
         package var hasCollided: Bool {
             switch self {
-            case .parameters(let complete): complete.status.saysCollision
-            case .phy(let complete): complete.status.saysCollision
+            case .parameters(let complete): complete.status.reportsCollision
+            case .phy(let complete): complete.status.reportsCollision
             case .failed, .linkLost: false
             }
         }

@@ -409,7 +409,7 @@ extension Adapter {
             initiator.forgetSuspicion(of: target.peer)
             perform(recovery.linkNotSuspected(to: target.peer, at: loop.now()))
         case .failure(let failure):
-            if let status = failure.status, status.saysTooManyLinks { initiator.linkRefused(beside: linksUp.count) }
+            if let status = failure.status, status.reportsTooManyLinks { initiator.linkRefused(beside: linksUp.count) }
             let isUnreported = if case .endUnreported = failure { true } else { false }
             guard isUnreported || failure.status == .connectionAlreadyExists, !hasLink(to: target) else { return }
             let count = initiator.suspectLink(to: target.peer, at: loop.now())

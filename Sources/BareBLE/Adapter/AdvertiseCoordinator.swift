@@ -421,7 +421,7 @@ extension HCICommandFailure {
     /// A Boolean value that indicates whether the controller may accept the command when it has less to do.
     fileprivate var reportsBusy: Bool {
         guard let status else { return false }
-        return status == .commandDisallowed || status.saysTooManyLinks
+        return status == .commandDisallowed || status.reportsTooManyLinks
     }
 }
 

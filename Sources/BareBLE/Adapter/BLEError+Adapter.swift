@@ -88,7 +88,7 @@ extension BLEError {
     ///     that it cannot have more.
     ///   - isOtherInitiating: Whether another program's connection attempt was seen beside this one.
     init(_ failure: Initiator.Failure, peer: PeerID, adapter: String, links: Int, isOtherInitiating: Bool) {
-        if let status = failure.status, status.saysTooManyLinks {
+        if let status = failure.status, status.reportsTooManyLinks {
             self.init(
                 .busy, subject: "\(peer)", during: "connect",
                 because: "\(status.name.lowercased()), with \(links) \(links == 1 ? "link" : "links") up",
@@ -248,7 +248,7 @@ extension Adapter {
     /// The error for a connection attempt that the controller could not make.
     func error(_ failure: Initiator.Failure, _ peer: PeerID) -> BLEError {
         if failure == .adapterLost, presence == .down { return downError(during: "connect") }
-        let mayBeFull = failure == .timedOut || failure.status?.saysTooManyLinks ?? false
+        let mayBeFull = failure == .timedOut || failure.status?.reportsTooManyLinks ?? false
         let error = BLEError(
             failure, peer: peer, adapter: name, links: mayBeFull ? linksUp.count : 0,
             isOtherInitiating: initiator.hasSeenForeignAttempt)

@@ -74,7 +74,7 @@ extension World {
     /// distinguish the limit from a peer that is not heard: the attempt is cancelled at the end of its time.
     private func isRefusal(_ error: BLEError?, on adapter: Int) -> Bool {
         guard script.linkLimit(adapter).reaction == .neverCompletes else {
-            return error?.hciStatus?.saysTooManyLinks == true
+            return error?.hciStatus?.reportsTooManyLinks == true
         }
         return error?.code == .timedOut
     }
