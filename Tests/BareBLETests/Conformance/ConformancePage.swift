@@ -25,7 +25,7 @@ enum ConformancePage {
             What the client does in the exchanges of the Bluetooth SIG's test cases, of NimBLE's own tests, and of sessions of
             profiles. Each runs through the public interface (`Central.attach(descriptor:)` and the methods of `Peripheral`)
             against a peer on a socketpair. `Tests/BareBLETests/Conformance` makes this page from the run, and fails when the
-            page says otherwise; `BAREBLE_UPDATE_GOLDEN=1` writes it again.
+            page differs; `BAREBLE_UPDATE_GOLDEN=1` writes it again.
 
             - **pass** for a read or a write: every packet that was sent is the recorded one, and the call ended as recorded.
             - **pass** for discovery: what was found is what the recorded client found. The responses are the recorded ones where
