@@ -157,7 +157,7 @@ import Testing
 
     private func code(_ errno: Int32, _ thing: StoredThing) -> BLEError.Code {
         switch errno {
-        case ENOSPC, EDQUOT: thing.fullDisk
+        case ENOSPC, EDQUOT: .diskFull
         case EROFS, EACCES: .notPermitted
         default: .system
         }
@@ -178,7 +178,7 @@ import Testing
             try thing.save(.new, in: folder)
             Issue.record("saved on a full disk")
         } catch {
-            #expect(error.code == thing.notChanged ?? thing.fullDisk)
+            #expect(error.code == thing.notChanged ?? .diskFull)
         }
         #expect(try thing.load(from: folder) == .old)
         plan.clear()

@@ -14,8 +14,6 @@ struct StoredThing: Sendable, CustomStringConvertible {
 
     let description: String
     let file: String
-    /// The error of a full disk.
-    let fullDisk: BLEError.Code
     /// The error of every failed change, if it has one of its own.
     var notChanged: BLEError.Code?
     let bytes: @Sendable (Version) -> [UInt8]
@@ -59,7 +57,7 @@ struct StoredThing: Sendable, CustomStringConvertible {
     }
 
     static let state = StoredThing(
-        description: "state", file: "hub.state", fullDisk: .diskFull,
+        description: "state", file: "hub.state",
         bytes: { state($0).bytes },
         write: { folder, version throws(BLEError) in
             try open(folder).save(state(version))
@@ -81,7 +79,7 @@ struct StoredThing: Sendable, CustomStringConvertible {
     }
 
     static let cache = StoredThing(
-        description: "cache", file: "C00000000007-random.gatt", fullDisk: .system,
+        description: "cache", file: "C00000000007-random.gatt",
         bytes: { cache($0).bytes },
         write: { folder, version throws(BLEError) in
             let peer = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0007), type: .random)
@@ -108,7 +106,7 @@ struct StoredThing: Sendable, CustomStringConvertible {
     }
 
     static let bonds = StoredThing(
-        description: "bonds", file: "00AA01000042.bonds", fullDisk: .diskFull, notChanged: .bondNotStored,
+        description: "bonds", file: "00AA01000042.bonds", notChanged: .bondNotStored,
         bytes: { BondFile(generation: 1, records: [bond($0)]).bytes },
         write: { folder, version throws(BLEError) in
             let bond = bond(version)
@@ -136,7 +134,7 @@ struct StoredThing: Sendable, CustomStringConvertible {
     }
 
     static let clients = StoredThing(
-        description: "clients", file: "hub.clients", fullDisk: .diskFull,
+        description: "clients", file: "hub.clients",
         bytes: { clients($0).bytes },
         write: { folder, version throws(BLEError) in
             let store = StateStore(directory: folder, identifier: "hub")

@@ -32,8 +32,9 @@ public struct AdapterStatistics: Hashable, Sendable {
     public var discardedPackets = 0
     /// Pairings that were refused because no task of this program had begun them.
     public var refusedPairings = 0
-    /// Signed writes of bonded centrals that were dropped: without the right signature, with a counter that was used
-    /// before, or because the counter could not be stored.
+    /// Signed writes of bonded centrals that were dropped: without the right signature, or because the counter could
+    /// not be stored. One with a counter that its link knows as used is dropped before its signature is verified, and
+    /// not counted.
     public var refusedSignatures = 0
     /// Security Requests of peers without a bond, which the kernel has refused.
     public var securityRequests = 0

@@ -95,7 +95,7 @@ public struct GATTCacheFile: Hashable, Sendable {
     /// A symbolic link of this user or of root stays one, and its target is replaced. One of another user is refused.
     ///
     /// - Throws: `BLEError` with `.notPermitted`, also for a link of another user; `.unusableCache` for a path that is
-    ///   a directory, a device, a pipe or a socket; `.system`.
+    ///   a directory, a device, a pipe or a socket; `.diskFull`, `.system`.
     public func save(_ cache: GATTCache) throws(BLEError) {
         do {
             try StoredFile.replace(path, with: heading + cache.bytes, followingLink: true)
@@ -270,7 +270,7 @@ extension BLEError {
             case ENOENT, ENOTDIR:
                 (.system, "its directory does not exist", "Create the directory first.")
             case ENOSPC, EDQUOT:
-                (.system, "the disk is full", "Free some space.")
+                (.diskFull, "the disk is full", "Free some space; the old cache is intact.")
             default:
                 (.system, "\(error.call) failed", error.remedy)
             }

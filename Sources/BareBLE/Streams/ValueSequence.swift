@@ -28,8 +28,8 @@ public struct ReceivedValue: Hashable, Sendable {
 /// `ReceivedValue.handle` identifies the characteristic, dropped values are counted for all of them together, and the
 /// end of one subscription ends the whole sequence.
 ///
-/// It ends after `unsubscribe()`, or with the cancellation of the task. It throws `BLEError` with `.disconnected` at
-/// the end of the link; `.valuesLost`, by the overflow policy; `.replaced` after another subscription has replaced this
+/// It ends after `unsubscribe()`, when this program disconnects, or with the cancellation of the task. It throws
+/// `BLEError` with `.disconnected` when the link is lost; `.valuesLost`, by the overflow policy; `.replaced` after another subscription has replaced this
 /// one; `.servicesChanged`; and `.busy` while another task waits for its next value. The peer is asked to stop when the
 /// last copy of the last subscription to the characteristic goes away, or at once by `unsubscribe()`.
 public struct ValueSequence: AsyncSequence, Sendable {

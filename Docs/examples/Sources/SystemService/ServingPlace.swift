@@ -21,13 +21,17 @@ public enum ServingPlace: Hashable, Sendable {
     }
 
     /// Has a peripheral accept centrals, and advertises it on the adapter for as long as the result lives.
+    ///
+    /// - Parameter pairing: How centrals may pair on the adapter; without it they may not. A socket has no pairing.
     public func open(
-        _ peripheral: LocalPeripheral, of central: Central, _ advertisement: Advertisement
+        _ peripheral: LocalPeripheral, of central: Central, _ advertisement: Advertisement,
+        pairing: CentralPairingOptions? = nil
     ) async throws(BLEError) -> Advertisement.Lease? {
         switch self {
         case .adapter:
             // After a boot the adapter is off, and without bluetoothd no other program switches it on.
             try await central.ready(powerOn: true)
+            if let pairing { try await peripheral.allowPairing(pairing) }
             return try await peripheral.advertise(advertisement)
         case .socket(let path):
             try await peripheral.acceptCentrals(atSocket: path)

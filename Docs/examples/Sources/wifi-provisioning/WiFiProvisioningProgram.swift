@@ -28,7 +28,9 @@ enum WiFiProvisioningProgram {
                 print(line)
                 fflush(nil)
             }
-            let advertising = try await place.open(peripheral, of: central, WiFiProvisioning.advertisement)
+            // Credentials need an encrypted link, and nothing shows a passkey: every central may pair.
+            let advertising = try await place.open(
+                peripheral, of: central, WiFiProvisioning.advertisement, pairing: .justWorks)
             return (peripheral, OnAir(advertising, provisioning))
         }
     }

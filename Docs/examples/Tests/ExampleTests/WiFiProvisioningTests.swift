@@ -3,6 +3,7 @@ import BareBLETestKit
 import Glibc
 import Provisioning
 import Synchronization
+import SystemService
 import Testing
 
 /// The provisioning, with centrals in virtual time.
@@ -87,6 +88,39 @@ import Testing
                 _ = try await client.read(.uuid(WiFiProvisioning.credentials))
             }
             #expect(unread?.code == .notSupported || unread?.attError == .readNotPermitted)
+        }
+    }
+
+    @Test func aCentralPairsAndThenWritesCredentials() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            var configuration = Configuration()
+            configuration.security = SecurityConfiguration(bonds: .inMemory)
+            let central = Central(configuration, radio: radio)
+            let peripheral = LocalPeripheral(on: central)
+            let provisioning = try await WiFiProvisioning(peripheral, for: .seconds(600), clock: time.clock) {
+                $0 == WiFiCredentials(Self.good)
+            } report: { _ in
+            }
+            let advertising = try await ServingPlace.adapter.open(
+                peripheral, of: central, WiFiProvisioning.advertisement, pairing: .justWorks)
+            let running = time.task { try await provisioning.run() }
+            let phone = await radio.addCentral()
+            try await phone.connect()
+            let refused = await #expect(throws: VirtualCentralError.self) {
+                try await phone.write(Self.good, to: WiFiProvisioning.credentials)
+            }
+            if case .refused(_, _, let code) = refused {
+                #expect(code == .insufficientAuthentication)
+            } else {
+                Issue.record("not refused: \(String(describing: refused))")
+            }
+            // As phones do then.
+            await radio.pair(phone)
+            try await time.clock.sleep(for: .seconds(1))
+            try await phone.write(Self.good, to: WiFiProvisioning.credentials)
+            try await running.value
+            await advertising?.stop()
         }
     }
 
