@@ -5,9 +5,9 @@ internal import Logging
 extension Central {
     /// Makes sure that the adapter can be used, so that later calls do not fail for reasons that are known now.
     ///
-    /// With `powerOn` the call switches on an adapter that is down, and its Low Energy support; both require
-    /// CAP_NET_ADMIN. Without `powerOn` the error names the command that does it. The call waits for an adapter that
-    /// is not present yet.
+    /// With `powerOn` the call switches on an adapter that is down, which requires CAP_NET_ADMIN, and its Low Energy
+    /// support, which requires CAP_NET_RAW, or CAP_NET_ADMIN and `Configuration.security`. Without `powerOn` the error
+    /// names the command that does it. The call waits for an adapter that is not present yet.
     ///
     /// - Throws: `BLEError` with `.unsupported`, `.noAdapter`, `.adapterDown`, `.blocked`, `.notPermitted`,
     ///   `.cancelled`.

@@ -26,9 +26,8 @@ struct SelfTest: AsyncParsableCommand {
 
             Nothing of your machine's Bluetooth may be in use meanwhile: the adapter is
             switched off and on, and links and scans of other programs would end. Its
-            power, its scans and its links are left as they were found; the kernel lists
-            an adapter that it has switched on as bondable. A check that cannot run
-            reports why.
+            power, its scans, its links, and whether it is bondable, are left as they were
+            found. A check that cannot run reports why.
 
             The report, one JSON object with --json, holds all values; with --redact it
             has no addresses. Docs/users/adapters.md describes how to contribute one.

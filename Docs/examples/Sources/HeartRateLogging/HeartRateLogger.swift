@@ -6,7 +6,7 @@ public import ServiceLifecycle
 ///
 ///     worn chest
 ///     bpm 72 contact yes rr 833 828
-///     interrupted could not continue a subscription (C0:00:00:00:00:07/random): …
+///     interrupted could not keep the link (C0:00:00:00:00:07/random): …
 ///
 /// The session keeps the connection: it reconnects, prepares each link first, and subscribes again. With a `StateStore`
 /// it also outlives the daemon: see `restored(by:with:write:)`.
