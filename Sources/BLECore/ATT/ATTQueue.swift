@@ -180,6 +180,12 @@ extension ATTQueue {
         }
     }
 
+    /// Returns whether a request was sent and has no response yet; also for one that the owner may be writing.
+    package func isOutstanding(_ id: RequestID) -> Bool {
+        if case .taken(let request) = slot, request.id == id { return true }
+        return operationInHand == id
+    }
+
     /// Reports that the last `.send` was written.
     package mutating func sent(at now: BootInstant) -> ATTActions {
         var actions = ATTActions()

@@ -9,6 +9,8 @@
 // - The peer has one queue for prepared writes, so one operation that uses it runs at a time; the others wait their
 //   turn. If such an operation is cancelled before its last response, the peer's queue is emptied (Execute Write,
 //   cancel) before the next one starts.
+// - When the peer's services have changed, the writes end that can still be withdrawn and may reach other attributes. A
+//   write whose last request was sent ends by the peer's response: only the peer knows whether it was made.
 // - Values that the peer sends are passed on in wire order.
 //
 // Invariants
@@ -101,8 +103,11 @@ package struct GATTClient: ~Copyable {
         return actions
     }
 
-    /// Cancels the writes that take several requests, and those of the others to `handles` that were not sent: the
-    /// peer's services have changed, and with them the meaning of handles.
+    /// Cancels the writes that take several requests and are not being executed, and those of the others to `handles`
+    /// that were not sent: the peer's services have changed, and with them the meaning of handles.
+    ///
+    /// Writes that take several requests are cancelled whatever their handles: the peer may have lost what it had
+    /// queued with its old services, and would confirm the execution of the rest.
     package mutating func servicesChanged(
         in handles: ClosedRange<AttributeHandle>, at now: BootInstant
     ) -> [Action] {
@@ -114,10 +119,18 @@ package struct GATTClient: ~Copyable {
             guard let (id, _) = running.waiting(for: request) else { continue }
             giveUp(id, .servicesChanged, &actions, at: now)
         }
-        for id in running.ids.reversed() where running[id]?.usesPreparedQueue == true {
+        for id in running.ids.reversed() {
+            guard let operation = running[id], operation.usesPreparedQueue, !isExecuting(operation) else { continue }
             giveUp(id, .servicesChanged, &actions, at: now)
         }
         return actions
+    }
+
+    /// Whether the peer may already have written what an operation has queued: the request for it was sent. One that
+    /// waits for its turn can be withdrawn.
+    private func isExecuting(_ operation: RunningOperation) -> Bool {
+        guard operation.executesPreparedQueue, let request = operation.request else { return false }
+        return queue.isOutstanding(request)
     }
 
     // MARK: From the link

@@ -123,8 +123,8 @@ extension Peripheral {
     /// Writes several values as one: the peer queues all of them and then writes all or none.
     ///
     /// - Parameter timeout: The longest time for all of it; `nil` for 60 s.
-    /// - Throws: `BLEError` as `write(_:to:_:timeout:)` does; nothing was written then, unless the link was lost or the
-    ///   time was over during the last request.
+    /// - Throws: `BLEError` as `write(_:to:_:timeout:)` does; nothing was written then, unless the link was lost, the
+    ///   time was over or the task was cancelled during the last request.
     public func writeReliably(
         _ values: [(value: [UInt8], characteristic: CharacteristicReference)], timeout: Duration? = nil
     ) async throws(BLEError) {

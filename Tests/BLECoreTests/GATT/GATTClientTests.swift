@@ -241,4 +241,52 @@ import Testing
         #expect(link.sent.last == [0x18, 0], "the peer's queue is emptied")
         #expect(link.outcome(of: read) == .success(.value([1])))
     }
+
+    /// It was not sent, and must not be: the peer would write to what its handles mean now.
+    @Test(.row("G20")) func changedServicesEndALongWriteWhoseExecutionWaits() {
+        let write = link.writeLong(zeros)
+        for echo in echoes.dropLast() { link.receive(echo) }
+        let read = link.read(5)
+        link.receive(echoes.last ?? [])
+        #expect(link.sent.last == [0x0A, 5, 0])
+        link.changeServices()
+        #expect(link.outcome(of: write) == .failure(.servicesChanged))
+        link.receive([0x0B, 1])
+        #expect(link.outcome(of: read) == .success(.value([1])))
+        #expect(link.sent.last == [0x18, 0x00], "the peer's queue is emptied")
+        #expect(!link.sent.contains([0x18, 0x01]))
+    }
+
+    /// The peer may have changed its services because of the write. It announces that before its response to Execute
+    /// Write, which is a confirmation, or the error Unlikely Error.
+    @Test(.row("G20")) func changedServicesLeaveAnExecutedWriteToThePeersResponse() {
+        let refusal = GATTFailure.att(request: .executeWriteRequest, handle: 3, code: .unlikelyError)
+        let outcomes: [(response: [UInt8], result: Result<GATTOutcome, OperationFailure>)] = [
+            ([0x19], .success(.done)), ([0x01, 0x18, 3, 0, 0x0E], .failure(.gatt(refusal))),
+        ]
+        for (response, result) in outcomes {
+            let link = ClientLink()
+            let (write, next) = (link.writeLong(zeros), link.writeLong(zeros))
+            for echo in echoes { link.receive(echo) }
+            // The indication, which is confirmed.
+            link.receive([0x1D, 9, 0, 1, 0, 0xFF, 0xFF])
+            link.changeServices()
+            #expect(link.outcome(of: write) == nil)
+            #expect(link.outcome(of: next) == .failure(.servicesChanged))
+            link.receive(response)
+            #expect(link.outcome(of: write) == result)
+            #expect(link.sent.suffix(2) == [[0x18, 0x01], [0x1E]], "there is nothing to empty")
+            #expect(link.finished.count == 2)
+            #expect(link.operationCount == 0)
+        }
+    }
+
+    /// The peer refuses a piece, and announces a change before it has emptied its queue: nothing was written.
+    @Test func changedServicesEndALongWriteThatIsBeingWithdrawn() {
+        let write = link.writeLong(zeros)
+        link.receive([0x01, 0x16, 3, 0, 0x01])
+        #expect(link.sent.last == [0x18, 0x00])
+        link.changeServices()
+        #expect(link.outcome(of: write) == .failure(.servicesChanged))
+    }
 }

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 /// Handles that a request has found are not used after a change that the peer announces while the request is pending.
+/// A write that the peer was requested to make by then ends with its response.
 ///
 /// The bytes are written by hand, from Core Vol 3 Part F, 3.4 and Part G, 7.1. The service 0xFFF0 has the
 /// characteristic 0xFFF1 at handle 8 with descriptors at 9 and 10, and 0xFFF2 at 12. After the change 0xFFF2 is at 8
@@ -253,7 +254,7 @@ import Testing
         }
     }
 
-    // MARK: Reliable writes
+    // MARK: Prepared writes
 
     /// The first handle is known, and changes while the second one is discovered.
     @Test func aReliableWriteUsesNoOldHandle() async throws {
@@ -285,6 +286,44 @@ import Testing
             try await device.writeReliably([
                 ([0x41], .uuid(0xFFF1, service: 0xFFF0)), ([0x42], .uuid(0x2A19, service: 0x180F)),
             ])
+        }
+    }
+
+    /// The peer changes its services because of the write, and announces that before it responds.
+    @Test(.row("G20"), arguments: [false, true])
+    func aWriteThatIsExecutedEndsWithThePeersResponse(isReliable: Bool) async throws {
+        try await play(
+            .beforeResponse, .allServices,
+            """
+            < 16 0800 0000 41
+            > 17 0800 0000 41
+            < 18 01
+            \(Moment.beforeResponse.lines(response: "19"))\(Self.rediscovery)
+            """
+        ) { device in
+            if isReliable {
+                try await device.writeReliably([([0x41], 0xFFF1)])
+            } else {
+                try await device.write([0x41], to: 0xFFF1, at: 0)
+            }
+        }
+    }
+
+    /// The change follows the response to the last piece, and is read before the peer is asked to write the pieces.
+    @Test(.row("G20")) func aWriteThatIsNotExecutedYetIsWithdrawn() async throws {
+        try await play(
+            .beforeResponse, .allServices,
+            """
+            < 16 0800 0000 41
+            > 17 0800 0000 41
+            > 1d 0300 0600 0d00
+            < 1e
+            < 18 00
+            > 19
+            \(Self.rediscovery)
+            """
+        ) { device in
+            await #expect(throws: error(.servicesChanged)) { try await device.write([0x41], to: 0xFFF1, at: 0) }
         }
     }
 

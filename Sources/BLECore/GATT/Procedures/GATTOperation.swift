@@ -79,6 +79,7 @@ class RunningOperation {
     func begin() -> GATTStep<GATTOutcome> { .finished(.done) }
     func received(_ reply: ATTReply, mtu: UInt16) -> GATTStep<GATTOutcome> { .finished(.done) }
     func abandoned() -> [UInt8]? { nil }
+    var executesPreparedQueue: Bool { false }
 }
 
 final class RunningProcedure<Procedure: GATTProcedure>: RunningOperation {
@@ -99,6 +100,7 @@ final class RunningProcedure<Procedure: GATTProcedure>: RunningOperation {
     }
 
     override func abandoned() -> [UInt8]? { procedure.abandoned() }
+    override var executesPreparedQueue: Bool { procedure.executesPreparedQueue }
 }
 
 /// Reads a value, as `RunningProcedure` would. As the most frequent operation it is specialized for its procedure.

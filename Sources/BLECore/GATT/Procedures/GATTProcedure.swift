@@ -52,6 +52,10 @@ package protocol GATTProcedure: Sendable {
     /// A Boolean value that indicates whether it uses the peer's only queue of prepared writes, so that no other such
     /// procedure may run meanwhile.
     var usesPreparedQueue: Bool { get }
+
+    /// A Boolean value that indicates whether the last request has the peer write what it has queued. Once that was
+    /// sent, only the reply to it shows whether anything was written.
+    var executesPreparedQueue: Bool { get }
 }
 
 extension GATTProcedure {
@@ -62,6 +66,8 @@ extension GATTProcedure {
     package mutating func abandoned() -> [UInt8]? { nil }
 
     package var usesPreparedQueue: Bool { false }
+
+    package var executesPreparedQueue: Bool { false }
 
     /// Returns the response in `reply`.
     ///

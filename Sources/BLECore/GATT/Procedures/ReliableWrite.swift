@@ -51,6 +51,10 @@ package struct ReliableWrite: GATTProcedure {
 
     package var usesPreparedQueue: Bool { true }
 
+    package var executesPreparedQueue: Bool {
+        if case .executing = state { true } else { false }
+    }
+
     package mutating func begin() -> GATTStep<Void> {
         if isTooLong { return .failed(.valueTooLong(partial: [])) }
         guard !pieces.isEmpty else { return .failed(.impossibleRequest(.prepareWriteRequest)) }

@@ -13,6 +13,8 @@ package struct WriteLong: GATTProcedure {
 
     package var usesPreparedQueue: Bool { true }
 
+    package var executesPreparedQueue: Bool { write.executesPreparedQueue }
+
     package mutating func begin() -> GATTStep<Void> { write.begin() }
 
     package mutating func received(_ reply: ATTReply) -> GATTStep<Void> { write.received(reply) }
