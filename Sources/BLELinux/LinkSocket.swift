@@ -249,6 +249,14 @@ package struct LinkSocket: ~Copyable, Sendable {
     /// of a channel has granted credits.
     package var hasRoom: Bool { ble_poll(descriptor) & BLE_WRITABLE != 0 }
 
+    /// A Boolean value that indicates whether `receive` may return a packet, or the end, now. It takes nothing.
+    package var hasInput: Bool {
+        if endReason != nil { return true }
+        let state = ble_poll(descriptor)
+        // Without memory the kernel reports nothing.
+        return state < 0 || state & (BLE_READABLE | BLE_HANG_UP) != 0
+    }
+
     /// A Boolean value that indicates whether the link has ended, as far as the kernel knows;
     /// what arrived before may still be read.
     package var isHungUp: Bool { ble_poll(descriptor) & BLE_HANG_UP != 0 }

@@ -101,6 +101,23 @@ import Testing
         #expect(hasEnded)
     }
 
+    @Test func aLinkHasInputUntilItWasReadAndAtItsEnd() throws {
+        let (near, far) = try LinkSocket.pair()
+        var sender = LinkSocket(adopting: near)
+        var receiver = LinkSocket(adopting: far)
+        var hasInput = receiver.hasInput
+        #expect(!hasInput)
+        #expect(sender.send([7]) == .sent)
+        hasInput = receiver.hasInput
+        #expect(hasInput)
+        #expect(receiver.receivePacket() == [7])
+        hasInput = receiver.hasInput
+        #expect(!hasInput)
+        sender.shutdown()
+        hasInput = receiver.hasInput
+        #expect(hasInput, "the end")
+    }
+
     @Test(.row("L05")) func whatWasSentBeforeTheEndIsStillRead() throws {
         let (near, far) = try LinkSocket.pair()
         var receiver = LinkSocket(adopting: far)

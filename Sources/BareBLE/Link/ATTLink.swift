@@ -12,12 +12,16 @@ internal import Glibc
 //   client handles what follows from that on the link.
 // - Before a request is written, reads all that the peer has sent until then: a value among it cannot be a response to
 //   the request.
+// - Where the security of the link matters (`onReading`), has the peripheral look at it before packets are read, for
+//   whatever reason they are.
 //
 // Invariants
 // - An operation is in `operations`, and its caller waits in `callers`, exactly while the client runs it.
 // - `socket` is nil after `close` and `takeSocket`. Nothing reads or writes from then on.
 // - `isEndReported` is set once the socket has reported its end: nothing reads it again while the controller is asked
 //   for the reason.
+// - A look may end the link, and read packets itself (`readAhead`). While it reads, no other look begins, and each
+//   packet is reported to it before it is passed on, also one that is read for a request.
 // - What concerns other owners goes to the peripheral as an event, in the order of the packets, before the next action
 //   is performed.
 // - Only the peripheral uses it, on its event loop. Signals of the loop come back through the peripheral.
@@ -79,6 +83,10 @@ final class ATTLink {
     private var timer = DeadlineTimer()
     /// Passes the loop's signals back to the peripheral.
     private var signal: (@Sendable (Signal) -> Void)?
+    /// Called before packets are read; `nil` where nothing has to be known before.
+    private var look: (() -> Void)?
+    /// Called with the time of arrival of each packet before it is passed on; `nil` unless `readAhead` runs.
+    private var ahead: ((ArrivalTime?) -> Void)?
     private var isEndReported = false
     private var isClosed = false
     /// Whether the peer has sent anything on this link.
@@ -230,6 +238,15 @@ extension ATTLink {
     ///   held nothing.
     private func readUp(_ report: Report) -> [GATTClient.Action]? {
         var hasRead = false
+        if look != nil, ahead == nil {
+            // Once a packet can be read, so can what the controller has reported before it. Without a packet nothing is
+            // looked at: then this is the one system call, as reading is for other links.
+            guard !isEnding, let hasInput = socket?.hasInput else { return [] }
+            guard hasInput else { return nil }
+            client.hold()
+            hasRead = true
+            guard lookAhead() else { return [] }
+        }
         // The kernel buffers no more than this; a peer that sends faster than it is read is not waited for.
         for _ in 0..<EventLoop.packetsPerTurn * Self.turnsBeforeTheTime {
             guard !isEnding, let input = socket?.receive(into: &inbound, isAwaited: false) else { return [] }
@@ -276,9 +293,26 @@ extension ATTLink {
         return loop.onReadable(descriptor) { signal(.readable) }
     }
 
+    /// Has a closure called before packets are read, from now on.
+    func onReading(_ look: @escaping () -> Void) { self.look = look }
+
+    /// Has the peripheral look at the security before packets are read; returns whether they still can be.
+    private func lookAhead() -> Bool {
+        if isUsable, ahead == nil { look?() }
+        return isUsable
+    }
+
     func readable(_ report: Report) {
+        guard lookAhead() else { return }
         readPackets(report)
         report(.read)
+    }
+
+    /// Reads packets of a link that the controller has lost. What it had reported before is known, and its next events
+    /// must wait: this one is still being handled.
+    func readLast(_ report: Report) {
+        look = nil
+        readable(report)
     }
 
     func writable(_ report: Report) {
@@ -291,14 +325,11 @@ extension ATTLink {
 
     /// Reads the packets of one turn; returns whether there may be more.
     @discardableResult
-    private func readPackets(
-        pastResponses: Bool = false, _ report: Report, ahead: (ArrivalTime?) -> Void = { _ in }
-    ) -> Bool {
+    private func readPackets(pastResponses: Bool = false, _ report: Report) -> Bool {
         for _ in 0..<EventLoop.packetsPerTurn {
             guard !isEnding, let input = socket?.receive(into: &inbound) else { return false }
             switch input {
             case .packet(let count, _):
-                ahead(socket?.lastArrival)
                 let opcode = take(count, report)
                 // Values and commands come in bursts, but a response is seldom followed by anything, a request only
                 // once it has been responded to, and the loop would call again. What follows all the same is read
@@ -314,10 +345,17 @@ extension ATTLink {
         return true
     }
 
+    /// Reads until there is nothing left; a peer that sends faster than it is read is not waited for.
+    private func readTurns(_ report: Report) {
+        // The kernel buffers no more than this.
+        for _ in 0..<Self.turnsBeforeTheTime where !readPackets(pastResponses: true, report) { break }
+    }
+
     /// Passes a packet that was read to the client; returns its opcode.
     @discardableResult
     private func take(_ count: Int, _ report: Report) -> ATTOpcode {
         let pdu = Array(inbound.prefix(count))
+        ahead?(socket?.lastArrival)
         hasReceived = true
         let now = loop.now()
         trace(pdu, isOutgoing: false, at: now)
@@ -373,10 +411,20 @@ extension ATTLink {
     }
 
     /// Reads all that has arrived.
+    func readAll(_ report: Report) {
+        guard lookAhead() else { return }
+        readTurns(report)
+        report(.read)
+    }
+
+    /// Reads all that has arrived, as a part of a look at the security.
     ///
     /// - Parameter ahead: Called with the time of arrival of each packet before that is passed on.
-    func readAll(_ report: Report, ahead: (ArrivalTime?) -> Void = { _ in }) {
-        for _ in 0..<Self.turnsBeforeTheTime where !readPackets(pastResponses: true, report, ahead: ahead) { break }
+    func readAhead(_ report: Report, _ ahead: @escaping (ArrivalTime?) -> Void) {
+        let outer = self.ahead
+        self.ahead = ahead
+        readTurns(report)
+        self.ahead = outer
         report(.read)
     }
 
@@ -440,11 +488,8 @@ extension ATTLink {
 
     func timePassed(_ report: Report) {
         timer.fired()
-        if let deadline = client.nextDeadline, deadline <= loop.now() {
-            // What has arrived in time counts, however late this process reads it. The kernel buffers no more than
-            // this.
-            for _ in 0..<Self.turnsBeforeTheTime where !readPackets(pastResponses: true, report) { break }
-        }
+        // What has arrived in time counts, however late this process reads it.
+        if let deadline = client.nextDeadline, deadline <= loop.now(), lookAhead() { readTurns(report) }
         perform(client.timePassed(loop.now()), report)
     }
 }

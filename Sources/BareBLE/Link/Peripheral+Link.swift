@@ -11,14 +11,7 @@ extension Peripheral {
             guard let self else { return }
             // Closures that capture nothing take no memory.
             switch signal {
-            case .readable:
-                assumeIsolated { peripheral in
-                    // The end of the encryption must not be overtaken by what comes after it.
-                    let isServed = peripheral.link.server != nil
-                    if isServed || peripheral.protection.isSecured { peripheral.controls?.readEvents() }
-                    if isServed { peripheral.serverSecurityMayHaveChanged() }
-                    if peripheral.end == nil { peripheral.link.readable(peripheral.happened) }
-                }
+            case .readable: assumeIsolated { $0.link.readable($0.happened) }
             case .writable: assumeIsolated { $0.link.writable($0.happened) }
             case .timePassed: assumeIsolated { $0.link.timePassed($0.happened) }
             }
@@ -31,6 +24,20 @@ extension Peripheral {
                 .system, subject: name, during: "watch the link", because: "\(failure.call) failed",
                 hint: failure.adapterRemedy, errorNumber: failure.errno)
         }
+    }
+
+    /// Has the controller's reports read before packets of the link, from now on: neither the end of the encryption nor
+    /// its beginning must be overtaken by what comes after it. A link that is neither served nor encrypted needs none.
+    func readEventsBeforePackets() {
+        guard controls != nil else { return }
+        link.onReading { [weak self] in
+            self?.assumeIsolated { $0.readEvents() }
+        }
+    }
+
+    private func readEvents() {
+        controls?.readEvents()
+        serverSecurityMayHaveChanged()
     }
 
     /// Passes an event of the link to the other owners.
@@ -50,7 +57,7 @@ extension Peripheral {
     /// The controller has dropped this link: it was reset, or reports that it has no such link.
     private func controllerHasLost(_ status: HCIStatus?) {
         // Earlier packets can still be read; so may the end, with its reason.
-        link.readable(happened)
+        link.readLast(happened)
         if !link.isEnding { close(status.map { .other($0, errorNumber: nil) } ?? .adapterLost) }
     }
 

@@ -116,6 +116,7 @@ extension Peripheral {
         let security = security
         guard security.isEncrypted else { return }
         protection.secured(security)
+        readEventsBeforePackets()
         let bond = controls?.bond()
         if let bond, peerDatabase.mayBeForged(under: bond) { dropCache(filledBefore: bond) }
         kept.secured(after: subscriptionHub.active)

@@ -29,6 +29,7 @@ extension Peripheral {
         } _: { [weak self] reason in
             self?.assumeIsolated { $0.endForServer(reason) }
         }
+        readEventsBeforePackets()
     }
 
     /// Takes over a link that the run before has served. Nothing is read before `continueServing`.
@@ -58,7 +59,7 @@ extension Peripheral {
         Task(executorPreference: loop) { await controls?.disconnect() }
     }
 
-    /// Looks at the security of the link, before packets are read.
+    /// Looks at the security of the link where this program serves it, before packets are read.
     func serverSecurityMayHaveChanged() {
         guard controls != nil, end == nil, let server = link.server else { return }
         let security = clientSecurity
@@ -77,8 +78,8 @@ extension Peripheral {
         controls?.readEvents()
         let beginning = controls?.encryptionBeginning()
         var isChanged = false
-        link.readAll(happened) { arrival in
-            guard !isChanged, end == nil, let beginning, let arrival, arrival > beginning else { return }
+        link.readAhead(happened) { [link] arrival in
+            guard !isChanged, link.isUsable, let beginning, let arrival, arrival > beginning else { return }
             isChanged = true
             server.securityChanged(security)
         }

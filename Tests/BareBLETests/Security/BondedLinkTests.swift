@@ -279,6 +279,23 @@ import Testing
         }
     }
 
+    /// What waits in the socket is read before the request is written, and before the loop looks at its descriptors.
+    @Test(.row("S16")) func aValueAfterTheEndOfTheEncryptionIsNotReadForARequest() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time)
+            try await bench.pair()
+            let peripheral = try await bench.central.connect(bench.id)
+            let requests = await bench.device.requestCount
+            await bench.radio.stopEncryption(of: bench.device)
+            await bench.device.send(raw: forged)
+            await #expect(throws: error(.disconnected)) { _ = try await peripheral.read(.handle(3)) }
+            let reason = await peripheral.disconnected()
+            #expect(reason == .other(.authenticationFailure, errorNumber: nil))
+            #expect(await peripheral.statistics.unsolicitedNotifications == 0)
+            #expect(await bench.device.requestCount == requests, "the request is not sent")
+        }
+    }
+
     /// The kernel still reports the socket as encrypted when the end of the link could already be read.
     @Test(.row("S02")) func aRejectionThatIsReadLastIsNotRetried() async throws {
         try await VirtualTime.run { time in

@@ -420,6 +420,39 @@ import Testing
         }
     }
 
+    /// Where this side is a client too, a request of its own has the socket read before the loop does.
+    @Test func aRequestThatIsReadForAnotherOneCountsAsEncryptedToo() async throws {
+        try await PairingBench.run { bench in
+            let (phone, device) = try await bench.connectInBothRoles()
+            let request = ATTReadRequest(handle: try await bench.handle(of: PairingBench.sealed)).bytes
+            await bench.radio.perform { radio in
+                radio.assumeIsolated { $0.encrypt(phone) }
+                phone.assumeIsolated { $0.send(raw: request) }
+            }
+            _ = try? await device.read(.handle(3))
+            #expect(await bench.readResponse(to: phone) == [0x0B, 2])
+        }
+    }
+
+    /// The response lets the next request of this side out, while what came before the encryption is being read.
+    @Test func aRequestAfterAnUnencryptedResponseCountsAsEncrypted() async throws {
+        try await PairingBench.run { bench in
+            let (phone, device) = try await bench.connectInBothRoles()
+            let request = ATTReadRequest(handle: try await bench.handle(of: PairingBench.sealed)).bytes
+            async let first = try? await device.read(.handle(3))
+            async let second = try? await device.read(.handle(3))
+            // One is sent, the other one waits for it. The loop has not looked at its descriptors since.
+            while await device.unfinishedCount < 2, !Task.isCancelled { await Task.yield() }
+            await bench.radio.perform { radio in
+                phone.assumeIsolated { $0.send(raw: [0x01, 0x0A, 0, 0, 0x06]) }
+                radio.assumeIsolated { $0.encrypt(phone) }
+                phone.assumeIsolated { $0.send(raw: request) }
+            }
+            _ = await (first, second)
+            #expect(await bench.readResponse(to: phone) == [0x0B, 2])
+        }
+    }
+
     @Test(.row("P19")) func aSignedWriteIsExecutedOnceAndOnlyWithTheKeyOfTheBond() async throws {
         try await PairingBench.run { bench in
             let key: [UInt8] = Array(0x40..<0x50)
@@ -1110,6 +1143,29 @@ struct PairingBench: Sendable {
     func disconnect(_ central: VirtualCentral) async throws {
         await central.disconnect()
         await time.settle()
+    }
+
+    /// Connects a central that has a bond and has not encrypted its link yet, and returns the client side of the link
+    /// too. The central serves nothing, and says so.
+    func connectInBothRoles() async throws -> (VirtualCentral, Peripheral) {
+        try await local.allowPairing(.justWorks)
+        let phone = try await connect()
+        try await pair(phone)
+        try await disconnect(phone)
+        try await reconnect(phone)
+        let peer = try #require(await phone.peer)
+        return (phone, try await central.connect(peer, ConnectOptions(security: .none)))
+    }
+
+    /// Returns the last response to a Read Request that a central has received.
+    func readResponse(to central: VirtualCentral) async -> [UInt8]? {
+        await time.settle()
+        return await central.transcript.steps.reversed().compactMap { step -> [UInt8]? in
+            guard case .sent(let pdu) = step.event, pdu.first == 0x0B || pdu.starts(with: [0x01, 0x0A]) else {
+                return nil
+            }
+            return pdu
+        }.first
     }
 
     /// Returns the handle of a value.
