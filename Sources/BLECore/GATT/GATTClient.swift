@@ -10,11 +10,14 @@
 //   turn. If such an operation is cancelled before its last response, the peer's queue is emptied (Execute Write,
 //   cancel) before the next one starts.
 // - Values that the peer sends are passed on in wire order.
+// - A change of the peer's services ends the writes to the changed handles that were not sent: those in the queue, and
+//   those that have a number and start later, because other jobs of the owner run between the two.
 //
 // Invariants
 // - An operation has at most one request in the queue; `RunningOperation.request` identifies it until it has ended.
 // - An operation that uses the peer's prepared queue is in `prepared` from its start to its end: it holds the queue, or
 //   waits for it.
+// - The number of a write is given when its handle is looked up, and not before: only later changes concern it.
 // - Nothing is sent after `close` or `linkLost`.
 //
 // It never reads a clock and never waits: `now` is passed in, bytes and results are returned as actions, and
@@ -28,6 +31,7 @@ package struct GATTClient: ~Copyable {
     private var queue: ATTQueue
     private var running = OperationTable()
     private var prepared = PreparedQueue()
+    private var changes = ServiceChanges()
     private var lastOperation: UInt64 = 0
     private var lastRequest: UInt64 = 0
 
@@ -51,7 +55,8 @@ package struct GATTClient: ~Copyable {
         queue.operationInHand.flatMap { running.waiting(for: $0)?.id }
     }
 
-    /// Returns a number for the next operation.
+    /// Returns a number for the next operation. If that writes, the owner has just looked its handle up: a change of
+    /// the services from now on concerns it.
     package mutating func nextID() -> OperationID {
         lastOperation &+= 1
         return OperationID(lastOperation)
@@ -102,12 +107,14 @@ package struct GATTClient: ~Copyable {
     }
 
     /// Cancels the writes that take several requests, and those of the others to `handles` that were not sent: the
-    /// peer's services have changed, and with them the meaning of handles.
+    /// peer's services have changed, and with them the meaning of handles. Those that have only a number yet end when
+    /// they start.
     package mutating func servicesChanged(
         in handles: ClosedRange<AttributeHandle>, at now: BootInstant
     ) -> [Action] {
         var actions: [Action] = []
         queue.changeIsKnown()
+        changes.add(handles, after: lastOperation)
         // The last one first, and long writes after them: a cancelled write may let a command be sent that waits after
         // it.
         for request in queue.unsentWrites(to: handles).reversed() {
@@ -224,6 +231,10 @@ extension GATTClient {
     ) {
         switch step {
         case .send(let pdu):
+            if changes.concern(id, pdu) {
+                queue.countGivenUp(isLate: false)
+                return finish(id, .failure(.servicesChanged), &actions, at: now)
+            }
             let request = nextRequest()
             running[id]?.queued(request, mtu: mtu)
             absorb(queue.enqueue(pdu, id: request, at: now), &actions, at: now)
@@ -422,6 +433,46 @@ extension GATTClient {
                 next = next.map { min($0, deadline) } ?? deadline
             }
             return next
+        }
+    }
+}
+
+// MARK: - Changes of the peer's services
+
+extension GATTClient {
+    /// The changes of the peer's services, for the writes to which a number was given before and which start later.
+    private struct ServiceChanges {
+        /// Beyond it, the changes so far count as one of all handles between theirs.
+        private static let limit = 16
+
+        /// The changed handles, and the last number that was given before; the newest change last.
+        private var changes: [(handles: ClosedRange<AttributeHandle>, last: UInt64)] = []
+
+        mutating func add(_ handles: ClosedRange<AttributeHandle>, after last: UInt64) {
+            var range = handles
+            if changes.count >= Self.limit {
+                for change in changes {
+                    let lower = min(range.lowerBound, change.handles.lowerBound)
+                    range = lower...max(range.upperBound, change.handles.upperBound)
+                }
+                changes = []
+            }
+            changes.append((range, last))
+        }
+
+        /// Returns whether `pdu`, of the operation `id`, is a write that must not be sent.
+        func concern(_ id: OperationID, _ pdu: [UInt8]) -> Bool {
+            // Nearly always it is later than all changes.
+            guard let newest = changes.last, id.rawValue <= newest.last else { return false }
+            var reader = ByteReader(pdu.span)
+            guard let opcode = reader.u8(), let handle = reader.u16() else { return false }
+            switch ATTOpcode(rawValue: opcode) {
+            // As of those that had started, whatever the handles of its other requests are.
+            case .prepareWriteRequest: return true
+            case .writeRequest, .writeCommand, .signedWriteCommand:
+                return changes.contains { id.rawValue <= $0.last && $0.handles.contains(handle) }
+            default: return false
+            }
         }
     }
 }

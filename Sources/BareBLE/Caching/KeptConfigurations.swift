@@ -258,7 +258,11 @@ extension Peripheral {
     }
 
     /// Switches a value on or off in the peer; sends nothing if a bonded peer has kept that.
-    func configure(_ write: SubscriptionHub.CCCDWrite) async -> Result<Void, OperationFailure> {
+    ///
+    /// - Parameter number: The number of the operation, from the moment in which the write became due.
+    func configure(
+        _ write: SubscriptionHub.CCCDWrite, as number: OperationID
+    ) async -> Result<Void, OperationFailure> {
         let timeout = write.isDisabling ? Self.disablingTimeout : Self.valueTimeout
         let deadline = loop.now() + timeout
         switch kept.need(write) {
@@ -272,7 +276,7 @@ extension Peripheral {
             guard subscriptionHub.isDue(write) else { return .failure(.servicesChanged) }
         case .write: break
         }
-        return await runOperation(until: deadline, isOfCall: false) { client, id, deadline, now in
+        return await runOperation(as: number, until: deadline, isOfCall: false) { client, id, deadline, now in
             let procedure = WriteRequest(handle: write.handle, value: write.value, mtu: client.mtu)
             return client.start(procedure, id: id, deadline: deadline, at: now) { .done }
         }.map { _ in () }
