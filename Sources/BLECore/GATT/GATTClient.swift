@@ -9,14 +9,16 @@
 // - The peer has one queue for prepared writes, so one operation that uses it runs at a time; the others wait their
 //   turn. If such an operation is cancelled before its last response, the peer's queue is emptied (Execute Write,
 //   cancel) before the next one starts.
-// - When the peer's services have changed, the writes end that can still be withdrawn and may reach other attributes. A
-//   write whose last request was sent ends by the peer's response: only the peer knows whether it was made.
 // - Values that the peer sends are passed on in wire order.
+// - A change of the peer's services ends the writes that may reach other attributes and can still be withdrawn: those in
+//   the queue, and those that have a number and start later, because other jobs of the owner run between the two. A
+//   write whose last request was sent ends by the peer's response: only the peer knows whether it was made.
 //
 // Invariants
 // - An operation has at most one request in the queue; `RunningOperation.request` identifies it until it has ended.
 // - An operation that uses the peer's prepared queue is in `prepared` from its start to its end: it holds the queue, or
 //   waits for it.
+// - The number of a write is given when its handle is looked up, and not before: only later changes concern it.
 // - Nothing is sent after `close` or `linkLost`.
 //
 // It never reads a clock and never waits: `now` is passed in, bytes and results are returned as actions, and
@@ -30,6 +32,7 @@ package struct GATTClient: ~Copyable {
     private var queue: ATTQueue
     private var running = OperationTable()
     private var prepared = PreparedQueue()
+    private var changes = ServiceChanges()
     private var lastOperation: UInt64 = 0
     private var lastRequest: UInt64 = 0
 
@@ -53,7 +56,8 @@ package struct GATTClient: ~Copyable {
         queue.operationInHand.flatMap { running.waiting(for: $0)?.id }
     }
 
-    /// Returns a number for the next operation.
+    /// Returns a number for the next operation. If that writes, the owner has just looked its handle up: a change of
+    /// the services from now on concerns it.
     package mutating func nextID() -> OperationID {
         lastOperation &+= 1
         return OperationID(lastOperation)
@@ -104,7 +108,8 @@ package struct GATTClient: ~Copyable {
     }
 
     /// Cancels the writes that take several requests and are not being executed, and those of the others to `handles`
-    /// that were not sent: the peer's services have changed, and with them the meaning of handles.
+    /// that were not sent: the peer's services have changed, and with them the meaning of handles. Those that have only
+    /// a number yet end when they start.
     ///
     /// Writes that take several requests are cancelled whatever their handles: the peer may have lost what it had
     /// queued with its old services, and would confirm the execution of the rest.
@@ -113,6 +118,7 @@ package struct GATTClient: ~Copyable {
     ) -> [Action] {
         var actions: [Action] = []
         queue.changeIsKnown()
+        changes.add(handles, after: lastOperation)
         // The last one first, and long writes after them: a cancelled write may let a command be sent that waits after
         // it.
         for request in queue.unsentWrites(to: handles).reversed() {
@@ -237,6 +243,10 @@ extension GATTClient {
     ) {
         switch step {
         case .send(let pdu):
+            if changes.concern(id, pdu) {
+                queue.countGivenUp(isLate: false)
+                return finish(id, .failure(.servicesChanged), &actions, at: now)
+            }
             let request = nextRequest()
             running[id]?.queued(request, mtu: mtu)
             absorb(queue.enqueue(pdu, id: request, at: now), &actions, at: now)
@@ -435,6 +445,46 @@ extension GATTClient {
                 next = next.map { min($0, deadline) } ?? deadline
             }
             return next
+        }
+    }
+}
+
+// MARK: - Changes of the peer's services
+
+extension GATTClient {
+    /// The changes of the peer's services, for the writes to which a number was given before and which start later.
+    private struct ServiceChanges {
+        /// Beyond it, the changes so far count as one of all handles between theirs.
+        private static let limit = 16
+
+        /// The changed handles, and the last number that was given before; the newest change last.
+        private var changes: [(handles: ClosedRange<AttributeHandle>, last: UInt64)] = []
+
+        mutating func add(_ handles: ClosedRange<AttributeHandle>, after last: UInt64) {
+            var range = handles
+            if changes.count >= Self.limit {
+                for change in changes {
+                    let lower = min(range.lowerBound, change.handles.lowerBound)
+                    range = lower...max(range.upperBound, change.handles.upperBound)
+                }
+                changes = []
+            }
+            changes.append((range, last))
+        }
+
+        /// Returns whether `pdu`, of the operation `id`, is a write that must not be sent.
+        func concern(_ id: OperationID, _ pdu: [UInt8]) -> Bool {
+            // Nearly always it is later than all changes.
+            guard let newest = changes.last, id.rawValue <= newest.last else { return false }
+            var reader = ByteReader(pdu.span)
+            guard let opcode = reader.u8(), let handle = reader.u16() else { return false }
+            switch ATTOpcode(rawValue: opcode) {
+            // As of those that had started, whatever the handles of its other requests are.
+            case .prepareWriteRequest: return true
+            case .writeRequest, .writeCommand, .signedWriteCommand:
+                return changes.contains { id.rawValue <= $0.last && $0.handles.contains(handle) }
+            default: return false
+            }
         }
     }
 }

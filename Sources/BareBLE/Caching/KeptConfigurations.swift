@@ -30,7 +30,9 @@ internal import BLELinux
 // - A configuration leaves `configurations` with its use on this link, with a write to it, and with anything that
 //   contradicts it.
 // - `keeps` is true or false only by the peer's response when a configuration was read back, on this link or an earlier
-//   one. One task reads it back; the others that need the result wait for that task.
+//   one. One task reads it back, for all that need the result. Each of these waits to its own deadline, or until it is
+//   cancelled; the reading has no deadline, and is cancelled when no task waits for it any more.
+// - While a task waits in `proofWaiters`, `proof` reads.
 // - A value that was switched on before the link was encrypted is not remembered, unless it is written again.
 // - What is remembered belongs to one bond: it is not used after another pairing with the same peer.
 // - Only the peripheral uses `KeptConfigurations`, on its event loop. All links share `BondedClients`, which has locks.
@@ -51,6 +53,9 @@ struct RememberedClient: Sendable {
 
 /// The configurations that a bonded peer has kept and that were not used on this link yet.
 final class KeptConfigurations {
+    /// Whether the peer keeps configurations, as reading one of them back has shown.
+    typealias Proof = Result<Bool, OperationFailure>
+
     /// What to do to switch a value on.
     enum Need: Hashable, Sendable {
         case write
@@ -65,9 +70,14 @@ final class KeptConfigurations {
     private var unproven: Set<AttributeHandle> = []
     private(set) var keeps: Bool?
     /// Reads one of them back; `nil` unless that is under way.
-    private(set) var proof: Task<Result<Bool, OperationFailure>, Never>?
+    private var proof: Task<Void, Never>?
+    /// The number of the last task that reads. The result of a former one, which was cancelled, is for no task.
+    private var proofNumber: UInt64 = 0
+    /// The tasks that wait for the result.
+    let proofWaiters: Waiters<Proof>
 
-    init(_ remembered: RememberedClient?) {
+    init(_ remembered: RememberedClient?, on loop: EventLoop) {
+        proofWaiters = Waiters(on: loop)
         configurations = remembered?.configurations ?? [:]
         keeps = remembered?.keeps
     }
@@ -95,8 +105,29 @@ final class KeptConfigurations {
     /// A kept configuration is in use on this link.
     func use(_ valueHandle: AttributeHandle) { configurations[valueHandle] = nil }
 
-    /// A task reads one of them back, until it has ended.
-    func proving(_ task: Task<Result<Bool, OperationFailure>, Never>?) { proof = task }
+    /// Has one of them read back for a task that waits. `begin` starts the task that reads, unless one does already;
+    /// `proofEnded` reports its end by the number.
+    func prove(_ begin: (UInt64) -> Task<Void, Never>) {
+        guard proof == nil else { return }
+        proofNumber &+= 1
+        proof = begin(proofNumber)
+    }
+
+    /// The task with this number no longer reads. Returns whether a task has waited for the result.
+    func proofEnded(_ number: UInt64, _ result: Proof) -> Bool {
+        guard number == proofNumber else { return false }
+        proof = nil
+        let isAwaited = !proofWaiters.isEmpty
+        proofWaiters.resumeAll(result)
+        return isAwaited
+    }
+
+    /// A task no longer waits for the result.
+    func stoppedWaitingForProof() {
+        guard proofWaiters.isEmpty else { return }
+        proof?.cancel()
+        proof = nil
+    }
 
     /// One of them was read back.
     func proved(_ isKept: Bool) {
@@ -202,7 +233,8 @@ extension Peripheral {
     /// request while the peer has not been seen to keep configurations, otherwise none.
     ///
     /// - Returns: Whether it does.
-    func useRemembered(in context: CallContext) async -> Bool {
+    /// - Throws: `BLEError` with `.timedOut`, `.cancelled`, if the peer does not respond to that request.
+    func useRemembered(in context: CallContext) async throws(BLEError) -> Bool {
         guard let cache = peerDatabase.trustedCache else { return false }
         guard let announcer = cache.database.characteristics(ServiceChanged.uuid, in: .genericAttribute).first else {
             // A server without it never changes its services.
@@ -210,9 +242,12 @@ extension Peripheral {
             peerDatabase.resume(cache, isServiceChangedEnabled: false)
             return true
         }
-        guard let own = kept.configuration(of: announcer.valueHandle), own.kind == .indication,
-            await isKept(own.configuration.handle, own.kind.configuration, until: context.deadline) == .success(true)
-        else { return false }
+        guard let own = kept.configuration(of: announcer.valueHandle), own.kind == .indication else { return false }
+        let proof = await isKept(own.configuration.handle, own.kind.configuration, until: context.deadline)
+        if case .failure(let failure) = proof, failure == .timedOut || failure == .cancelled {
+            throw BLEError(failure, subject: name, during: context.operation)
+        }
+        guard proof == .success(true) else { return false }
         kept.use(announcer.valueHandle)
         peerDatabase.resume(cache, isServiceChangedEnabled: true)
         let subscription = LinkState.Subscription(
@@ -223,7 +258,11 @@ extension Peripheral {
     }
 
     /// Switches a value on or off in the peer; sends nothing if a bonded peer has kept that.
-    func configure(_ write: SubscriptionHub.CCCDWrite) async -> Result<Void, OperationFailure> {
+    ///
+    /// - Parameter number: The number of the operation, from the moment in which the write became due.
+    func configure(
+        _ write: SubscriptionHub.CCCDWrite, as number: OperationID
+    ) async -> Result<Void, OperationFailure> {
         let timeout = write.isDisabling ? Self.disablingTimeout : Self.valueTimeout
         let deadline = loop.now() + timeout
         switch kept.need(write) {
@@ -237,44 +276,63 @@ extension Peripheral {
             guard subscriptionHub.isDue(write) else { return .failure(.servicesChanged) }
         case .write: break
         }
-        return await runOperation(until: deadline, isOfCall: false) { client, id, deadline, now in
+        return await runOperation(as: number, until: deadline, isOfCall: false) { client, id, deadline, now in
             let procedure = WriteRequest(handle: write.handle, value: write.value, mtu: client.mtu)
             return client.start(procedure, id: id, deadline: deadline, at: now) { .done }
         }.map { _ in () }
     }
 
     /// Returns whether the peer keeps configurations. The first one that is needed is read back, and decides for all.
-    /// Fails only where the peer reports that the handles have changed: it does so once, and carries out the next
-    /// request.
-    private func isKept(
+    ///
+    /// Fails with `.timedOut` at the deadline and with `.cancelled` if the task is cancelled, for this task alone; and
+    /// where the peer reports that the handles have changed: it does so once, and carries out the next request.
+    func isKept(
         _ descriptor: AttributeHandle, _ value: [UInt8], until deadline: BootInstant?
-    ) async -> Result<Bool, OperationFailure> {
+    ) async -> KeptConfigurations.Proof {
         if let keeps = kept.keeps { return .success(keeps) }
-        if let proof = kept.proof { return await proof.value }
-        let task = Task(executorPreference: loop) {
-            await self.readBack(descriptor, value, until: deadline)
+        let waiters = kept.proofWaiters
+        let wait = await waiters.wait(until: deadline) { _ in
+            if let keeps = kept.keeps { return .success(keeps) }
+            kept.prove { number in
+                Task(executorPreference: loop) { await self.readBack(descriptor, value, as: number) }
+            }
+            return nil
         }
-        kept.proving(task)
-        defer { kept.proving(nil) }
-        return await task.value
+        switch wait {
+        case .resumed(let result):
+            return result
+        case .timedOut:
+            kept.stoppedWaitingForProof()
+            return .failure(.timedOut)
+        case .cancelled:
+            kept.stoppedWaitingForProof()
+            return .failure(.cancelled)
+        }
     }
 
-    private func readBack(
-        _ descriptor: AttributeHandle, _ value: [UInt8], until deadline: BootInstant?
-    ) async -> Result<Bool, OperationFailure> {
-        let result = await runOperation(until: deadline, isOfCall: false) { client, id, deadline, now in
+    /// Reads a configuration back, for all tasks that wait for the result.
+    private func readBack(_ descriptor: AttributeHandle, _ value: [UInt8], as number: UInt64) async {
+        let result = await runOperation(until: nil, isOfCall: false) { client, id, deadline, now in
             client.startRead(descriptor, id: id, deadline: deadline, at: now)
         }
+        let proof: KeptConfigurations.Proof
         switch result {
-        case .success(.value(let found)): kept.proved(found == value)
+        case .success(.value(let found)):
+            kept.proved(found == value)
+            proof = .success(found == value)
         case .failure(let failure) where failure.reportsOutOfSync:
             kept.contradicted()
-            return .failure(failure)
-        case .failure(.gatt): kept.proved(false)
+            proof = .failure(failure)
+        case .failure(.gatt):
+            kept.proved(false)
+            proof = .success(false)
         // Nothing was shown.
-        case .success, .failure: return .success(false)
+        case .success, .failure:
+            proof = .success(false)
         }
-        return .success(kept.keeps == true)
+        let isAwaited = kept.proofEnded(number, proof)
+        // The peer reports a change once. A task that had waited to this moment handles it no longer.
+        if !isAwaited, case .failure = proof { resynchronizeLater() }
     }
 
     /// Remembers what a bonded peer keeps, at the end of a link that was encrypted.

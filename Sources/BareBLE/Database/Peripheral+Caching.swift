@@ -38,7 +38,7 @@ extension Peripheral {
     /// A bonded peer announces what has changed since the last link as soon as the link is encrypted, which may be
     /// before it is decided that the cache is used.
     func validateCache(in context: CallContext) async throws(BLEError) {
-        if await useRemembered(in: context) { return validated() }
+        if try await useRemembered(in: context) { return validated() }
         if end != nil { throw endError(during: context.operation) }
         guard peerDatabase.mustReadHash() else { return validated() }
         let awaited = peerDatabase.state.awaitsHash

@@ -136,7 +136,8 @@ final class ATTLink {
 // MARK: - Operations
 
 extension ATTLink {
-    /// Returns the number of the next operation.
+    /// Returns the number of the next operation. A write that other jobs may precede takes it when its handle is looked
+    /// up: `servicesChanged` ends it too, although it starts later.
     func nextID() -> OperationID { client.nextID() }
 
     /// Makes a task wait for the end of an operation. `begin` starts it, or returns the result if it must not be
@@ -164,7 +165,7 @@ extension ATTLink {
         for operation in operations.reversed() where operation.isOfCall { cancel(operation.id, report) }
     }
 
-    /// Cancels the writes to `handles` that must no longer be sent.
+    /// Cancels the writes to `handles` that must no longer be sent, also those that have only a number yet.
     func servicesChanged(in handles: ClosedRange<AttributeHandle>, _ report: Report) {
         perform(client.servicesChanged(in: handles, at: loop.now()), report)
     }

@@ -129,13 +129,18 @@ extension Peripheral {
 
     /// Runs one operation of a call, or of the library itself, which `cancelAll()` does not affect.
     ///
-    /// - Parameter collector: The call that collects the response, if values are the response.
+    /// - Parameters:
+    ///   - number: The number that the operation was given when its handle was looked up; `nil` if no other job has run
+    ///     since.
+    ///   - collector: The call that collects the response, if values are the response.
     func runOperation(
-        until deadline: BootInstant?, isOfCall: Bool = true, askingFor collector: Subscriptions.ID? = nil,
-        start: ATTLink.Start
+        as number: OperationID? = nil, until deadline: BootInstant?, isOfCall: Bool = true,
+        askingFor collector: Subscriptions.ID? = nil, start: ATTLink.Start
     ) async -> ATTLink.OperationResult {
         if end != nil { return .failure(.linkLost) }
-        let id = link.nextID()
+        // A task that is not on the loop lets other jobs in below, and one of them may read that the services have
+        // changed. By its number the client knows that the handle of a write was looked up before.
+        let id = number ?? link.nextID()
         let wait = await onLoop {
             // Not by `Waiters.wait`: another asynchronous function would cost a task that is not on the loop two more
             // turns of the loop for each request.

@@ -29,8 +29,9 @@ extension Peripheral {
     ///   - timeout: The longest time, including the wait for its turn; `nil` for 60 s.
     /// - Throws: `BLEError` with `.tooLong` for a value that this kind of write cannot carry, `.notSupported` if a
     ///   known characteristic does not allow this kind, `.refusedByPeer`, `.insufficientSecurity`, `.malformedReply`
-    ///   if the response to a prepared write differs, `.ambiguous`, `.attributeNotFound`, `.timedOut`,
-    ///   `.disconnected`, `.cancelled`. A cancelled or timed-out write may have reached the peer all the same.
+    ///   if the response to a prepared write differs, `.ambiguous`, `.attributeNotFound`, `.servicesChanged` if the
+    ///   peer announces meanwhile that the handle may mean another attribute, `.timedOut`, `.disconnected`,
+    ///   `.cancelled`. A cancelled or timed-out write may have reached the peer all the same.
     public func write(
         _ value: [UInt8], to characteristic: CharacteristicReference, _ kind: WriteKind = .withResponse,
         timeout: Duration? = nil

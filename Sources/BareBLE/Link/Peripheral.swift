@@ -72,7 +72,7 @@ public actor Peripheral {
         log = LinkLog(logger: configuration.logger, peer: name, warnings: known, loop: loop)
         self.controls = controls
         protection = LinkProtection(configuration, hasRadio: controls != nil)
-        kept = KeptConfigurations(policy.remembered)
+        kept = KeptConfigurations(policy.remembered, on: loop)
         places = QueuePlaces()
         link = ATTLink(socket: socket, name: name, mtu: mtu, loop: loop, configuration: configuration)
         scheduler = CallScheduler(places: places, on: loop)

@@ -138,8 +138,10 @@ extension Peripheral {
     ) -> [Task<Result<Void, OperationFailure>, Never>] {
         let changes = peerDatabase.state.changeCount
         return writes.map { write in
-            Task(executorPreference: loop) {
-                let result = await self.configure(write)
+            // Other jobs run before the task does, and may read that the services have changed.
+            let number = link.nextID()
+            return Task(executorPreference: loop) {
+                let result = await self.configure(write, as: number)
                 if case .failure(let failure) = result, failure.reportsOutOfSync,
                     await self.isUnhandled(write, since: changes)
                 {

@@ -21,8 +21,11 @@ final class ClientLink {
     var operationCount: Int { client.operationCount }
     var statistics: ATTStatistics { client.statistics }
 
-    func read(_ handle: AttributeHandle, timeout: Duration? = nil) -> OperationID {
-        let id = client.nextID()
+    /// Returns a number for an operation that starts later.
+    func number() -> OperationID { client.nextID() }
+
+    func read(_ handle: AttributeHandle, as number: OperationID? = nil, timeout: Duration? = nil) -> OperationID {
+        let id = number ?? client.nextID()
         perform(client.startRead(handle, id: id, deadline: timeout.map { now + $0 }, at: now))
         return id
     }
@@ -33,22 +36,22 @@ final class ClientLink {
         receive([0x03, 0x40, 0x00])
     }
 
-    func writeLong(_ value: [UInt8], timeout: Duration? = nil) -> OperationID {
-        let id = client.nextID()
+    func writeLong(_ value: [UInt8], as number: OperationID? = nil, timeout: Duration? = nil) -> OperationID {
+        let id = number ?? client.nextID()
         let procedure = WriteLong(handle: 3, value: value, mtu: client.mtu)
         perform(client.start(procedure, id: id, deadline: timeout.map { now + $0 }, at: now) { _ in .done })
         return id
     }
 
-    func write(_ handle: AttributeHandle, timeout: Duration? = nil) -> OperationID {
-        let id = client.nextID()
+    func write(_ handle: AttributeHandle, as number: OperationID? = nil, timeout: Duration? = nil) -> OperationID {
+        let id = number ?? client.nextID()
         let procedure = WriteRequest(handle: handle, value: [9], mtu: client.mtu)
         perform(client.start(procedure, id: id, deadline: timeout.map { now + $0 }, at: now) { _ in .done })
         return id
     }
 
-    func command(_ handle: AttributeHandle, timeout: Duration? = nil) -> OperationID {
-        let id = client.nextID()
+    func command(_ handle: AttributeHandle, as number: OperationID? = nil, timeout: Duration? = nil) -> OperationID {
+        let id = number ?? client.nextID()
         let pdu = ATTWriteCommand(handle: handle, value: [9]).bytes
         perform(client.startCommand(pdu, id: id, deadline: timeout.map { now + $0 }, at: now))
         return id

@@ -219,6 +219,40 @@ import Testing
         #expect(link.sent == [[0x0A, 3, 0], [0x18, 0]])
     }
 
+    /// A number is given where a handle is looked up, and the change comes before the operation starts.
+    @Test func changedServicesConcernWritesThatOnlyHaveANumber() {
+        let numbers = (0..<5).map { _ in link.number() }
+        link.changeServices(in: 1...10)
+        let later = link.number()
+        link.changeServices(in: 30...40)
+        let given = [
+            link.write(6, as: numbers[0]), link.command(6, as: numbers[1]), link.writeLong(zeros, as: numbers[2]),
+        ]
+        for id in given { #expect(link.outcome(of: id) == .failure(.servicesChanged)) }
+        #expect(link.sent.isEmpty)
+        #expect(link.statistics.cancelled == 3)
+        // Another handle, a read, and a handle that was looked up after its change.
+        let (outside, read) = (link.write(20, as: numbers[3]), link.read(6, as: numbers[4]))
+        let write = link.write(6, as: later)
+        for response in [[0x13], [0x0B, 1], [0x13]] as [[UInt8]] { link.receive(response) }
+        #expect(link.outcome(of: outside) == .success(.done))
+        #expect(link.outcome(of: read) == .success(.value([1])))
+        #expect(link.outcome(of: write) == .success(.done))
+        #expect(link.sent == [[0x12, 20, 0, 9], [0x0A, 6, 0], [0x12, 6, 0, 9]])
+        #expect(link.operationCount == 0)
+    }
+
+    /// Their number is bounded, and none is forgotten.
+    @Test func theFirstOfManyChangesConcernsAWriteThatOnlyHasANumber() {
+        let number = link.number()
+        for handle in 1...100 as ClosedRange<AttributeHandle> { link.changeServices(in: handle...handle) }
+        let (early, late) = (link.write(1, as: number), link.write(1))
+        #expect(link.outcome(of: early) == .failure(.servicesChanged))
+        link.receive([0x13])
+        #expect(link.outcome(of: late) == .success(.done))
+        #expect(link.sent == [[0x12, 1, 0, 9]])
+    }
+
     @Test func aCommandWhoseTimeIsOverIsNotLetOut() {
         _ = link.read(3)
         let (write, command) = (link.write(6, timeout: .seconds(1)), link.command(6, timeout: .seconds(1)))

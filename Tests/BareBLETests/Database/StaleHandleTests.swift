@@ -1,10 +1,13 @@
-import BareBLE
+import BLECore
 import BareBLETestKit
 import TestSupport
 import Testing
 
-/// Handles that a request has found are not used after a change that the peer announces while the request is pending.
-/// A write that the peer was requested to make by then ends with its response.
+@testable import BareBLE
+
+/// Handles that were looked up are not used after a change that the peer announces: while the request is pending that
+/// finds them, or between the look-up and the write. A write that the peer was requested to make by then ends with its
+/// response.
 ///
 /// The bytes are written by hand, from Core Vol 3 Part F, 3.4 and Part G, 7.1. The service 0xFFF0 has the
 /// characteristic 0xFFF1 at handle 8 with descriptors at 9 and 10, and 0xFFF2 at 12. After the change 0xFFF2 is at 8
@@ -383,6 +386,44 @@ import Testing
         }
     }
 
+    // MARK: Between the look-up and the write
+
+    /// The announcement comes together with a response, which the loop reads alone: it waits in the socket until the
+    /// loop has run the jobs that follow from the response.
+    private static let announcement = """
+        < 0a 0300
+        > 0b 00
+        > 1d 0300 0600 0d00
+        < 1e
+
+        """
+
+    /// The task that writes the configuration runs after a job that reads the announcement.
+    @Test(arguments: [true, false]) func noConfigurationIsWrittenOnceAChangeIsKnown(isEnabling: Bool) async throws {
+        let enabling = isEnabling ? "" : "< 12 0d00 0100\n> 13\n"
+        try await play(.beforeResponse, .namedServices(.subscribable), enabling + Self.announcement) { device in
+            let id = Subscriptions.ID(1)
+            if !isEnabling {
+                let failures = await device.configure(0x000C, true, for: id)
+                #expect(failures == [])
+            }
+            _ = try await device.read(.handle(3))
+            let failures = await device.configure(0x000C, isEnabling, for: id, readingBeforeTheWrite: true)
+            #expect(failures == [.servicesChanged])
+        }
+    }
+
+    /// The task does not prefer the loop, so that a job which reads the announcement runs before it waits for the
+    /// response.
+    @Test func noValueIsWrittenOnceAChangeIsKnown() async throws {
+        try await play(.beforeResponse, .allServices, Self.announcement + Self.rediscovery) { device in
+            let old = try #require(await device.database?.characteristics(0xFFF1).first)
+            _ = try await device.read(.handle(3))
+            let write = await device.beginWriting(to: old)
+            await #expect(throws: error(.servicesChanged)) { try await write.value }
+        }
+    }
+
     // MARK: Lists made by hand
 
     /// A discovery procedure of the specification, as an application uses it.
@@ -442,5 +483,41 @@ import Testing
             #expect(again == found)
             #expect(await device.database != nil)
         }
+    }
+}
+
+extension Peripheral {
+    /// Subscribes `id` to the value at `handle`, or ends its subscription; returns the failures of the writes.
+    ///
+    /// - Parameter readsFirst: Whether the socket is read between the subscription and the task that writes.
+    fileprivate func configure(
+        _ handle: AttributeHandle, _ isEnabling: Bool, for id: Subscriptions.ID,
+        readingBeforeTheWrite readsFirst: Bool = false
+    ) async -> [OperationFailure] {
+        let due: [SubscriptionHub.CCCDWrite]
+        if isEnabling {
+            guard let database, let characteristic = database.characteristic(valueHandle: handle) else { return [] }
+            due = subscriptionHub.subscribe(
+                id, to: characteristic, by: database.cccd(of: characteristic), preferring: .notification,
+                into: .stream(subscriptionHub.makeBuffer(SubscribeOptions())), sharing: nil, 0)
+        } else {
+            due = subscriptionHub.stopListening(id)
+        }
+        let writes = write(due)
+        if readsFirst { link.readable(happened) }
+        var failures: [OperationFailure] = []
+        for write in writes {
+            if case .failure(let failure) = await write.value { failures.append(failure) }
+        }
+        return failures
+    }
+
+    /// Begins to write, and then to read the socket: tasks of the actor begin in this order, on the loop.
+    fileprivate func beginWriting(to characteristic: GATTCharacteristic) -> Task<Void, any Error> {
+        let writing: Task<Void, any Error> = Task {
+            try await write([9], to: .characteristic(characteristic))
+        }
+        Task { link.readable(happened) }
+        return writing
     }
 }

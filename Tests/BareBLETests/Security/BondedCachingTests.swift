@@ -285,6 +285,106 @@ import Testing
         }
     }
 
+    // MARK: A peer that does not respond to the read back
+
+    /// Has the device respond to no Read Request from now on; returns their number.
+    private func silence(_ bench: SecurityBench) async -> Lock<Int> {
+        let reads = Lock(0)
+        await bench.device.behave { request, respond in
+            guard request.first == 0x0A else { return respond(request).map { (delay: Duration.zero, pdu: $0) } }
+            reads.withLock { $0 += 1 }
+            return []
+        }
+        return reads
+    }
+
+    /// The peer is silent for as long as the protocol allows, which is half a minute.
+    @Test(arguments: [false, true])
+    func aConnectThatWaitsForTheReadBackIsCancelledAtOnce(isSession: Bool) async throws {
+        try await VirtualTime.run { time in
+            let bench = try await Self.bench(time)
+            try await prepare(bench)
+            let reads = await silence(bench)
+            let patient = ConnectOptions(timeout: .seconds(60), mtu: 23)
+            let start: BootInstant
+            if isSession {
+                let session = try await bench.central.session(with: bench.id, Session.Options(connect: patient))
+                try await time.clock.sleep(for: .seconds(5))
+                #expect(reads.withLock { $0 } == 1)
+                start = time.now
+                await session.disconnect()
+            } else {
+                let connect = time.task { try await bench.central.connect(bench.id, patient) }
+                try await time.clock.sleep(for: .seconds(5))
+                #expect(reads.withLock { $0 } == 1)
+                start = time.now
+                connect.cancel()
+                await #expect(throws: error(.cancelled)) { _ = try await connect.value }
+            }
+            #expect(time.now - start < .seconds(5))
+            await bench.device.behave(nil)
+            let next = try await bench.central.connect(bench.id, options)
+            #expect(await next.database != nil)
+            await next.disconnect()
+        }
+    }
+
+    /// A link on which nothing has been read back yet, and the handle of a configuration that the peer has kept.
+    private func unproven(_ bench: SecurityBench) async throws -> (Peripheral, AttributeHandle) {
+        let (cache, configuration) = try await prepareWithCache(bench)
+        // Its own cache is checked by the hash.
+        let peripheral = try await bench.central.connect(
+            bench.id, ConnectOptions(mtu: 23, cache: cache, observesServiceChanges: false))
+        return (peripheral, configuration)
+    }
+
+    @Test func eachTaskWaitsForTheReadBackToItsOwnDeadline() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await Self.bench(time)
+            let (peripheral, configuration) = try await unproven(bench)
+            let reads = await silence(bench)
+            let start = time.now
+            async let patient = peripheral.isKept(configuration, [0x01, 0x00], until: start + .seconds(20))
+            try await time.clock.sleep(for: .seconds(1))
+            let hasty = await peripheral.isKept(configuration, [0x01, 0x00], until: start + .seconds(2))
+            #expect(hasty == .failure(.timedOut))
+            #expect(time.now - start == .seconds(2))
+            let cancelled = time.task {
+                await peripheral.isKept(configuration, [0x01, 0x00], until: start + .seconds(20))
+            }
+            try await time.clock.sleep(for: .seconds(1))
+            cancelled.cancel()
+            let interrupted = try await cancelled.value
+            #expect(interrupted == .failure(.cancelled))
+            #expect(time.now - start < .seconds(4))
+            await bench.device.send(raw: [0x0B, 0x01, 0x00])
+            let isKept = await patient
+            #expect(isKept == .success(true))
+            #expect(reads.withLock { $0 } == 1)
+            await peripheral.disconnect()
+        }
+    }
+
+    @Test func nothingIsReadBackOnceNoTaskWaits() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await Self.bench(time)
+            let (peripheral, configuration) = try await unproven(bench)
+            let reads = await silence(bench)
+            let start = time.now
+            let late = await peripheral.isKept(configuration, [0x01, 0x00], until: start + .seconds(1))
+            #expect(late == .failure(.timedOut))
+            try await time.clock.sleep(for: .seconds(1))
+            #expect(await peripheral.statistics.cancelled == 1)
+            // It is for no task, and the next one reads again.
+            await bench.device.send(raw: [0x0B, 0x00, 0x00])
+            await bench.device.behave(nil)
+            let next = await peripheral.isKept(configuration, [0x01, 0x00], until: start + .seconds(20))
+            #expect(next == .success(true))
+            #expect(reads.withLock { $0 } == 1)
+            await peripheral.disconnect()
+        }
+    }
+
     // MARK: Caches from before a pairing
 
     /// A central with caches on the disk, as each run of a program makes it.
