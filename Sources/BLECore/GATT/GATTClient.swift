@@ -10,8 +10,8 @@
 //   turn. If such an operation is cancelled before its last response, the peer's queue is emptied (Execute Write,
 //   cancel) before the next one starts.
 // - Values that the peer sends are passed on in wire order.
-// - A change of the peer's services ends the writes that may reach other attributes and can still be withdrawn: those in
-//   the queue, and those that have a number and start later, because other jobs of the owner run between the two. A
+// - A change of the peer's services ends the writes that may reach other attributes and can still be withdrawn: those
+//   in the queue, and those that have a number and start later, because other jobs of the owner run between the two. A
 //   write whose last request was sent ends by the peer's response: only the peer knows whether it was made.
 //
 // Invariants

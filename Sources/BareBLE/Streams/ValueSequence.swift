@@ -29,9 +29,10 @@ public struct ReceivedValue: Hashable, Sendable {
 /// end of one subscription ends the whole sequence.
 ///
 /// It ends after `unsubscribe()`, when this program disconnects, or with the cancellation of the task. It throws
-/// `BLEError` with `.disconnected` when the link is lost; `.valuesLost`, by the overflow policy; `.replaced` after another subscription has replaced this
-/// one; `.servicesChanged`; and `.busy` while another task waits for its next value. The peer is asked to stop when the
-/// last copy of the last subscription to the characteristic goes away, or at once by `unsubscribe()`.
+/// `BLEError` with `.disconnected` when the link is lost; `.valuesLost`, by the overflow policy; `.replaced` after
+/// another subscription has replaced this one; `.servicesChanged`; and `.busy` while another task waits for its next
+/// value. The peer is asked to stop when the last copy of the last subscription to the characteristic goes away, or at
+/// once by `unsubscribe()`.
 public struct ValueSequence: AsyncSequence, Sendable {
     /// The element type: a received value.
     public typealias Element = ReceivedValue
