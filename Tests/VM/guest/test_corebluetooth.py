@@ -96,6 +96,9 @@ def scanners_find_a_belt_of_bumble_on_the_run_loop_and_in_dispatch_main():
         finally:
             program.child.kill()
             program.finish()
+            # The controller goes on scanning for a program that was killed, and its reports wake up each later one.
+            control(HCI_DOWN)
+            control(HCI_UP)
 
 
 @test
