@@ -265,12 +265,12 @@ def kernel():
     yield [*DEBUG, "--build-tests"], {}
     yield [*RELEASE, "blescan"], {}
     yield [*RELEASE, "bareble-recover"], {}
-    for product in ("heart-rate-logger", "advertisement-logger", "lock-reader"):
-        yield [*DEBUG, *EXAMPLES, "--product", product], {}
+    # The guests run three of them. The step `examples` builds nothing more then.
+    yield [*DEBUG, *EXAMPLES, "--build-tests"], {}
     for groups in machines():
-        # No time limit in the guest runs out because others come first. With a larger number they hardly get a processor
-        # where other programs are busy too, and go on long after the other steps.
-        yield ["nice", "-n", "3", "python3", "Tests/VM/run.py", *groups], {}
+        # No time limit in the guest runs out because others come first. With a lower priority than theirs the guests would go on
+        # long after the other steps, where other programs are busy too.
+        yield ["python3", "Tests/VM/run.py", *groups], {}
     for groups in machines_of_host_time():
         # Limits of the kernel, such as 2 s for a command, are of this machine's time. Without the right to do so, nice reports that
         # and goes on.
@@ -500,7 +500,19 @@ def main(names):
         beside = Run("kernel", done)
         later = len(machines_of_host_time())
         beside.keep(later + len(machines()))
-        builds = threading.Thread(target=beside.perform, args=(True,))
+        lanes = []
+
+        def begin_machines():
+            beside.perform(True)
+            # A virtual machine waits half of the time and uses one processor in the other half, and time in it does not
+            # depend on what else this machine does: four at a time run beside the other steps, and go on after them. No
+            # later build changes the programs that run in them.
+            beside.keep(later)
+            lanes.extend(threading.Thread(target=beside.perform, args=(True,)) for _ in range(4))
+            for lane in lanes:
+                lane.start()
+
+        builds = threading.Thread(target=begin_machines)
         builds.start()
         for name in APART:
             if name in names:
@@ -508,13 +520,6 @@ def main(names):
         builds.join()
         names = [name for name in names if name not in ("kernel", *APART)]
         os.environ.setdefault("BAREBLE_BLESCAN", str(RELEASED))
-        # A virtual machine waits half of the time and uses one processor in the other half, and time in it does not
-        # depend on what else this machine does: three at a time run beside the other steps, and go on after them. No
-        # later build changes the programs that run in them.
-        beside.keep(later)
-        lanes = [threading.Thread(target=beside.perform, args=(True,)) for _ in range(3)]
-        for lane in lanes:
-            lane.start()
     for name in names:
         step(name)
     if beside:
