@@ -283,7 +283,7 @@ def machines():
 
 
 def machines_of_host_time():
-    """The others, which may have nothing but those beside them."""
+    """The others, which may have nothing but those and the step `packaging` beside them."""
     return [[]] if os.environ.get("KERNELS") else HOST_TIME
 
 
@@ -520,13 +520,18 @@ def main(names):
         builds.join()
         names = [name for name in names if name not in ("kernel", *APART)]
         os.environ.setdefault("BAREBLE_BLESCAN", str(RELEASED))
+    kept = threading.Thread(target=beside.perform_kept) if beside else None
     for name in names:
+        # It compiles, compares and installs, without limits of time.
+        if kept and name == "packaging":
+            kept.start()
         step(name)
     if beside:
-        beside.perform_kept()
+        if kept.ident is None:
+            kept.start()
+        for thread in (kept, *lanes):
+            thread.join()
         beside.perform(True)
-        for lane in lanes:
-            lane.join()
         finish(beside)
     (LOGS / "failures").write_text("".join(failures))
     (LOGS / "summary").write_text(f"{total}\n")
