@@ -26,9 +26,7 @@ class BeltLog:
 
     @property
     def events(self):
-        with open(BELT_LOG) as log:
-            log.seek(self.start)
-            return [json.loads(line) for line in log if line.endswith("\n")]
+        return noted(BELT_LOG, self.start)
 
     @property
     def links(self):

@@ -506,6 +506,16 @@ def tree(peer):
     return json.loads(Path(f"/run/vm/peers/{peer}.json").read_text())
 
 
+def noted(path, start):
+    """Returns what a peripheral has noted in its log since that had this size, but for the line that was being written then."""
+    with open(path, "rb") as log:
+        log.seek(max(start - 1, 0))
+        text = log.read()
+    # A line that is being written may be there in part. An iteration over the lines would go on with its rest, as if that were one.
+    first = text.find(b"\n") + 1 if start else 0
+    return [json.loads(line) for line in text[first:text.rfind(b"\n") + 1].splitlines()]
+
+
 class KernelLog:
     """What the kernel says of Bluetooth from now on: when a test fails, its cause is often there."""
 

@@ -26,12 +26,7 @@ class LockLog:
 
     @property
     def events(self):
-        with open(self.path) as log:
-            if self.start:
-                # A line that was being written then belongs to what was before.
-                log.seek(self.start - 1)
-                log.readline()
-            return [json.loads(line) for line in log if line.endswith("\n")]
+        return noted(self.path, self.start)
 
     def all(self, kind, **more):
         return [event for event in self.events if {**event, "event": kind, **more} == event]

@@ -41,9 +41,7 @@ def begin(caller, verb, **more):
     found = []
 
     def has_come():
-        with open(path) as log:
-            log.seek(start)
-            found[:] = [json.loads(line) for line in log if line.endswith("\n")]
+        found[:] = noted(path, start)
         return any(each["id"] == number for each in found)
 
     def outcome(seconds=WAIT):
