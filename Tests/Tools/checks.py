@@ -81,8 +81,11 @@ TERMINALS = [rf"^blescanTests\.{suite}" for suite in (
     "BadInputTests", "DoctorTests", "HelpTests", "ProgressTests", "ScreenTests", "TerminalTests", "UnrulyPeerTests")]
 
 
-# Steps that build in folders of their own. They run while the others' programs are built, which leaves a processor idle for minutes.
+# Steps that build in folders of their own. They run one after the other beside everything else: building the others' programs leaves
+# a processor idle for minutes.
 APART = "sanitized", "embedded", "fuzz"
+# Steps without limits of time. They come last, and have the machines of host time beside them.
+UNTIMED = "simulation", "packaging"
 
 
 class Together(list):
@@ -283,7 +286,7 @@ def machines():
 
 
 def machines_of_host_time():
-    """The others, which may have nothing but those and the step `packaging` beside them."""
+    """The others, which may have nothing but those and the steps of `UNTIMED` beside them."""
     return [[]] if os.environ.get("KERNELS") else HOST_TIME
 
 
@@ -477,15 +480,16 @@ def main(names):
         wanted = max(allowed, 16_384)
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most))
     total, done, failures = Tally(), [], []
-    beside = None
+    beside, one_at_a_time = None, threading.Lock()
 
     def finish(run):
-        tally = run.finish()
-        total.add(tally)
-        if tally.failed:
-            # The names of the tests last: of a long output the end is what is looked at.
-            shown = sorted(run.shown, key=lambda line: "✘" in line or line.startswith("not ok"))
-            failures.extend(f"{run.name}: {line}\n" for line in shown)
+        with one_at_a_time:
+            tally = run.finish()
+            total.add(tally)
+            if tally.failed:
+                # The names of the tests last: of a long output the end is what is looked at.
+                shown = sorted(run.shown, key=lambda line: "✘" in line or line.startswith("not ok"))
+                failures.extend(f"{run.name}: {line}\n" for line in shown)
 
     def step(name):
         print(f"{name:<10} ...", flush=True)
@@ -500,39 +504,32 @@ def main(names):
         beside = Run("kernel", done)
         later = len(machines_of_host_time())
         beside.keep(later + len(machines()))
-        lanes = []
-
-        def begin_machines():
-            beside.perform(True)
-            # A virtual machine waits half of the time and uses one processor in the other half, and time in it does not
-            # depend on what else this machine does: four at a time run beside the other steps, and go on after them. No
-            # later build changes the programs that run in them.
-            beside.keep(later)
-            lanes.extend(threading.Thread(target=beside.perform, args=(True,)) for _ in range(4))
-            for lane in lanes:
-                lane.start()
-
-        builds = threading.Thread(target=begin_machines)
-        builds.start()
-        for name in APART:
-            if name in names:
-                step(name)
-        builds.join()
-        names = [name for name in names if name not in ("kernel", *APART)]
+        apart = threading.Thread(target=lambda: [step(name) for name in APART if name in names])
+        apart.start()
+        beside.perform(True)
+        # A virtual machine waits half of the time and uses one processor in the other half, and time in it does not
+        # depend on what else this machine does: four at a time run beside the other steps, and go on after them. No
+        # later build changes the programs that run in them.
+        beside.keep(later)
+        lanes = [threading.Thread(target=beside.perform, args=(True,)) for _ in range(4)]
+        for lane in lanes:
+            lane.start()
         os.environ.setdefault("BAREBLE_BLESCAN", str(RELEASED))
-    kept = threading.Thread(target=beside.perform_kept) if beside else None
-    for name in names:
-        # It compiles, compares and installs, without limits of time.
-        if kept and name == "packaging":
-            kept.start()
-        step(name)
-    if beside:
-        if kept.ident is None:
-            kept.start()
-        for thread in (kept, *lanes):
+        of_host_time = threading.Thread(target=beside.perform_kept)
+        others = [name for name in names if name not in ("kernel", *APART)]
+        for name in sorted(others, key=lambda name: name in UNTIMED):
+            if name in UNTIMED and of_host_time.ident is None:
+                of_host_time.start()
+            step(name)
+        if of_host_time.ident is None:
+            of_host_time.start()
+        for thread in (apart, *lanes, of_host_time):
             thread.join()
         beside.perform(True)
         finish(beside)
+    else:
+        for name in names:
+            step(name)
     (LOGS / "failures").write_text("".join(failures))
     (LOGS / "summary").write_text(f"{total}\n")
     print(total, flush=True)
