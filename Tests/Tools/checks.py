@@ -286,7 +286,7 @@ def machines():
 
 
 def machines_of_host_time():
-    """The others, which may have nothing but those and the steps of `UNTIMED` beside them."""
+    """The others, which may have nothing but those and the steps of `APART` and `UNTIMED` beside them."""
     return [[]] if os.environ.get("KERNELS") else HOST_TIME
 
 
@@ -504,6 +504,8 @@ def main(names):
         beside = Run("kernel", done)
         later = len(machines_of_host_time())
         beside.keep(later + len(machines()))
+        # Before there are threads, each of which copies the environment.
+        os.environ.setdefault("BAREBLE_BLESCAN", str(RELEASED))
         apart = threading.Thread(target=lambda: [step(name) for name in APART if name in names])
         apart.start()
         beside.perform(True)
@@ -514,7 +516,6 @@ def main(names):
         lanes = [threading.Thread(target=beside.perform, args=(True,)) for _ in range(4)]
         for lane in lanes:
             lane.start()
-        os.environ.setdefault("BAREBLE_BLESCAN", str(RELEASED))
         of_host_time = threading.Thread(target=beside.perform_kept)
         others = [name for name in names if name not in ("kernel", *APART)]
         for name in sorted(others, key=lambda name: name in UNTIMED):
