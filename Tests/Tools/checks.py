@@ -1,6 +1,9 @@
-"""checks.py STEP...: runs the named steps one after the other, the builds and virtual machines of `kernel` beside the others, and ends with one line:
+"""checks.py STEP...: runs the named steps, and ends with one line:
 
     N passed, N failed, N skipped
+
+They run one after the other; if kernel is among them, its builds and virtual machines run beside the others, and so do sanitized,
+embedded and fuzz.
 
 Steps: unit (all Swift tests, debug), api (the public interface and the catalogue of faults are as Docs/users/api.md and
 Docs/users/reliability.md say), examples (the daemons in Docs/examples, built, tested and run, and their units; the modules in Docs/companions), simulation (ten thousand seeds,
@@ -17,6 +20,7 @@ A step's whole output goes to .build/checks/STEP.log; what failed or was skipped
 .build/checks/failures at the end. A failed step does not stop the next one. Status 0: nothing failed; on a build machine (CI=true) a skipped test counts as a failure too.
 """
 
+import concurrent.futures
 import contextlib
 import os
 import re
@@ -51,7 +55,7 @@ COMPANIONS = ["--package-path", "Docs/companions", *SHARED]
 # So is one that depends on the product CoreBluetooth, as users write it.
 DEPENDENT = ["--package-path", "Tests/CoreBluetoothClients/Dependent", *SHARED]
 
-# What hangs is ended, and fails its step. The longest command takes a fifth of that on two processors.
+# What hangs is ended, and fails its step. The longest command takes less than half of that on two processors, beside two busy loops.
 LIMIT = ["timeout", "--kill-after=30", "100m"]
 
 # Swift Testing says "✔ Test name() passed after 0.1 seconds.", the other steps "ok name" and "not ok name: why". A test of a
@@ -506,8 +510,7 @@ def main(names):
         beside.keep(later + len(machines()))
         # Before there are threads, each of which copies the environment.
         os.environ.setdefault("BAREBLE_BLESCAN", str(RELEASED))
-        apart = threading.Thread(target=lambda: [step(name) for name in APART if name in names])
-        apart.start()
+        apart = concurrent.futures.ThreadPoolExecutor(1).submit(lambda: [step(name) for name in APART if name in names])
         beside.perform(True)
         # A virtual machine waits half of the time and uses one processor in the other half, and time in it does not
         # depend on what else this machine does: four at a time run beside the other steps, and go on after them. No
@@ -524,8 +527,10 @@ def main(names):
             step(name)
         if of_host_time.ident is None:
             of_host_time.start()
-        for thread in (apart, *lanes, of_host_time):
+        for thread in (*lanes, of_host_time):
             thread.join()
+        # Not only waits: what has ended a step there is raised here, so that no missing step looks like one that passed.
+        apart.result()
         beside.perform(True)
         finish(beside)
     else:
